@@ -61,3 +61,5 @@
 #include <tessera/layers/text/string_lookup.hpp>
 #include <tessera/layers/text/text_steps.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>
+#include <tessera/layers/transformer/position_embedding.hpp>
+#include <tessera/layers/transformer/transformer_block.hpp>

@@ -10,92 +10,39 @@ using namespace detail;
 
 namespace {
 
-/// Adds a learned vector for each position (keras_hub.layers.PositionEmbedding).
-class Positions final : public Layer {
- public:
-  Positions(int64_t length, const std::string& name) : Layer({.name = name}), length_(length) {}
-  std::string class_name() const override { return "PositionEmbedding"; }
-  Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
-  bool can_be_replayed() const override { return true; }
-
- private:
-  void make_weights(const Shapes& inputs) override {
-    embeddings_ = add_weight("embeddings", {length_, inputs[0].back()}, "uniform");
-  }
-  DTensor call(const Inputs& inputs, const CallContext& context) override {
-    const int64_t steps = inputs[0].size(1);
-    const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
-    const DTensor all = read(embeddings_);
-    return inputs[0] + (steps == length_ ? all : ops::slice(all, 0, first, steps));
-  }
-
-  int64_t length_;
-  Variable embeddings_;
-};
-
-/// Computes logits as products with the token embeddings of another layer
-/// (keras.layers.ReversibleEmbedding called with reverse=True).
-class TiedLogits final : public Layer {
- public:
-  TiedLogits(const LayerHandle& tokens, int64_t words, const std::string& name)
-      : Layer({.name = name}), tokens_(tokens.layer()), words_(words) {}
-  std::string class_name() const override { return "TiedLogits"; }
-  Shape output_shape(const Shapes& inputs) const override {
-    Shape shape = inputs[0];
-    shape.back() = words_;
-    return shape;
-  }
-  bool can_be_replayed() const override { return true; }
-
- private:
-  DTensor call(const Inputs& inputs, const CallContext&) override {
-    const DTensor table = read(tokens_->own_weights().front());
-    return ops::deferred_logits(inputs[0], table, {}, ops::ClassAxis::first);
-  }
-
-  std::shared_ptr<Layer> tokens_;
-  int64_t words_;
-};
-
-/// Makes causal attention, multi-head or grouped-query.
-LayerHandle attention_of(const ModelSize& size) {
-  const std::string name = "attention";
-  if (size.kv_heads == 0) {
-    return MultiHeadAttention(size.heads, size.head_dim, {.use_causal_mask = true, .name = name});
-  }
-  return GroupQueryAttention(size.head_dim, size.heads, size.kv_heads,
-                             {.use_causal_mask = true, .name = name});
-}
-
 /// Makes a transformer block; `name` is the prefix of its layers' paths.
 LayerHandle block(const ModelSize& size, const std::string& name) {
-  const SymbolicTensor x = Input({-1, size.width});
-  const auto norm = [](const char* norm_name) {
-    return LayerNormalization({.epsilon = 1e-6, .name = norm_name});
-  };
-  const LayerHandle norm_1 = norm("norm_1"), norm_2 = norm("norm_2");
-  const LayerHandle attention = attention_of(size);
-  const Dense up(size.hidden, {.activation = "relu", .name = "up"});
-  const Dense down(size.width, {.name = "down"});
-  const auto dense = [&](const SymbolicTensor& seen) {
-    if (size.experts == 0) return down(up(seen));
+  TransformerBlockOptions options{
+      .num_heads = size.heads,
+      .hidden_dim = size.hidden,
+      .head_dim = size.head_dim,
+      .norm = size.rms_norm ? BlockNorm::rms : BlockNorm::layer,
+      .norm_position = size.pre_norm ? NormPosition::pre : NormPosition::post,
+      .epsilon = 1e-6,
+      .activation = size.gated ? "silu" : "relu",
+      .gated = size.gated && size.experts == 0,
+      .use_bias = size.biases,
+      .use_causal_mask = true,
+      .dropout = size.dropout,
+      .name = name};
+  if (size.kv_heads > 0) options.num_key_value_heads = size.kv_heads;
+  if (size.rotary) options.rotary.emplace();
+  if (size.experts > 0) {
     // No words are dropped outside of training, so that no word depends on later ones.
-    return MixtureOfExperts({.num_experts = size.experts,
-                             .hidden_dim = size.hidden,
-                             .capacity_factor = size.capacity_factor,
-                             .eval_capacity_factor = double(size.experts),
-                             .aux_loss = size.aux_loss,
-                             .name = "experts"})(seen);
-  };
-  const Dropout dropout_1(size.dropout, {.name = "dropout_1"});
-  const Dropout dropout_2(size.dropout, {.name = "dropout_2"});
+    options.feed_forward = MixtureOfExperts({.num_experts = size.experts,
+                                             .hidden_dim = size.hidden,
+                                             .capacity_factor = size.capacity_factor,
+                                             .eval_capacity_factor = double(size.experts),
+                                             .aux_loss = size.aux_loss,
+                                             .name = "experts"});
+  }
+  return TransformerBlock(options);
+}
 
-  const SymbolicTensor seen = size.pre_norm ? norm_1(x) : x;
-  const SymbolicTensor attended = x + dropout_1(attention({seen, seen}));
-  const SymbolicTensor middle = size.pre_norm ? attended : norm_1(attended);
-  const SymbolicTensor feed_forward = dropout_2(dense(size.pre_norm ? norm_2(middle) : middle));
-  const SymbolicTensor y = size.pre_norm ? middle + feed_forward : norm_2(middle + feed_forward);
-  return Functional({x}, {y}, {.name = name});
+/// Makes the norm behind the last block.
+LayerHandle last_norm(const ModelSize& size) {
+  if (size.rms_norm) return RMSNormalization({.epsilon = 1e-6, .name = "norm"});
+  return LayerNormalization({.epsilon = 1e-6, .name = "norm"});
 }
 
 struct NamedSize {
@@ -104,7 +51,7 @@ struct NamedSize {
 };
 
 /// Returns the sizes of Keras' example, of GPT-2 (Radford et al., 2019), the one of ZeRO's paper
-/// (arXiv 1910.02054), and two of Megatron-LM's (arXiv 2205.05198).
+/// (arXiv 1910.02054), two of Megatron-LM's (arXiv 2205.05198), and SmolLM2-135M's, a Llama.
 const std::vector<NamedSize>& named_sizes() {
   const auto gpt2 = [](int64_t blocks, int64_t heads, int64_t width) {
     return ModelSize{.blocks = blocks,
@@ -123,6 +70,20 @@ const std::vector<NamedSize>& named_sizes() {
     size.vocabulary = 51200;
     return size;
   };
+  const ModelSize smol{.blocks = 30,
+                       .heads = 9,
+                       .kv_heads = 3,
+                       .head_dim = 64,
+                       .width = 576,
+                       .hidden = 1536,
+                       .length = 8192,
+                       .vocabulary = 49152,
+                       .pre_norm = true,
+                       .tied = true,
+                       .rotary = true,
+                       .rms_norm = true,
+                       .gated = true,
+                       .biases = false};
   static const std::vector<NamedSize> sizes = {{"mini", {}},
                                                {"small", gpt2(12, 12, 768)},
                                                {"medium", gpt2(24, 16, 1024)},
@@ -130,7 +91,8 @@ const std::vector<NamedSize>& named_sizes() {
                                                {"xl", gpt2(48, 25, 1600)},
                                                {"7.5b", gpt2(36, 32, 4096)},
                                                {"22b", megatron(48, 64, 6144)},
-                                               {"175b", megatron(96, 96, 12288)}};
+                                               {"175b", megatron(96, 96, 12288)},
+                                               {"smol", smol}};
   return sizes;
 }
 
@@ -143,9 +105,10 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
   };
   std::vector<std::string> names;
   for (const NamedSize& each : named_sizes()) names.emplace_back(each.name);
-  options.add({"size", "Model",
-               "defaults of the options below: Keras' example, GPT-2's or Megatron's sizes",
-               app::choice(flags.size, names)});
+  options.add(
+      {"size", "Model",
+       "defaults of the options below: Keras' example, GPT-2's, Megatron's or SmolLM2's sizes",
+       app::choice(flags.size, names)});
   add("blocks", "blocks of attention and dense layers", flags.blocks, 1);
   add("heads", "heads of each attention", flags.heads, 1);
   add("kv-heads", "heads of keys and values (grouped-query attention); 0: as many as heads",
@@ -166,6 +129,14 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
                app::toggle(flags.pre_norm)});
   options.add(
       {"tied", "Model", "compute logits with the token embeddings", app::toggle(flags.tied)});
+  options.add({"rotary", "Model", "rotate queries and keys instead of adding position embeddings",
+               app::toggle(flags.rotary)});
+  options.add({"rms-norm", "Model", "normalize by root mean squares, without means and offsets",
+               app::toggle(flags.rms_norm)});
+  options.add({"gated", "Model", "gate the units of the dense layers (SwiGLU), without --experts",
+               app::toggle(flags.gated)});
+  options.add(
+      {"biases", "Model", "biases of attention and dense layers", app::toggle(flags.biases)});
 }
 
 ModelSize model_size(const ModelFlags& flags) {
@@ -184,6 +155,10 @@ ModelSize model_size(const ModelFlags& flags) {
   take(size.vocabulary, flags.vocabulary);
   take(size.pre_norm, flags.pre_norm);
   take(size.tied, flags.tied);
+  take(size.rotary, flags.rotary);
+  take(size.rms_norm, flags.rms_norm);
+  take(size.gated, flags.gated);
+  take(size.biases, flags.biases);
   size.dropout = flags.dropout;
   size.capacity_factor = flags.capacity_factor;
   size.aux_loss = flags.aux_loss;
@@ -192,6 +167,14 @@ ModelSize model_size(const ModelFlags& flags) {
                       str(size.width, " and ", size.heads), "change one, or give --head-dim");
   }
   if (size.head_dim == 0) size.head_dim = size.width / size.heads;
+  if (size.rotary && size.head_dim % 2 != 0) {
+    throw ConfigError("--rotary", "a head has an even number of features", str(size.head_dim),
+                      "change --head-dim");
+  }
+  if (size.gated && size.experts > 0) {
+    throw ConfigError("--gated", "experts have no gated units", str(size.experts, " experts"),
+                      "leave out --gated or --experts");
+  }
   if (size.experts == 1) {
     throw ConfigError("--experts", "must be 0 or at least 2, as each word uses two experts", "1",
                       "give more, or 0 for dense layers");
@@ -217,7 +200,11 @@ Json to_json(const ModelSize& size) {
           {"capacity_factor", size.capacity_factor},
           {"aux_loss", size.aux_loss},
           {"pre_norm", size.pre_norm},
-          {"tied", size.tied}};
+          {"tied", size.tied},
+          {"rotary", size.rotary},
+          {"rms_norm", size.rms_norm},
+          {"gated", size.gated},
+          {"biases", size.biases}};
 }
 
 ModelSize model_size_from_json(const Json& json, const std::string& source) {
@@ -241,19 +228,27 @@ ModelSize model_size_from_json(const Json& json, const std::string& source) {
   size.aux_loss = object.take_or("aux_loss", size.aux_loss);
   size.pre_norm = object.take_or("pre_norm", size.pre_norm);
   size.tied = object.take_or("tied", size.tied);
+  size.rotary = object.take_or("rotary", size.rotary);
+  size.rms_norm = object.take_or("rms_norm", size.rms_norm);
+  size.gated = object.take_or("gated", size.gated);
+  size.biases = object.take_or("biases", size.biases);
   object.finish();
   return size;
 }
 
 Functional gpt_model(const ModelSize& size) {
   const SymbolicTensor words = Input({-1}, {.dtype = "int64", .name = "words"});
-  const Embedding tokens(size.vocabulary, size.width, {.name = "tokens"});
+  const ReversibleEmbedding tokens(size.vocabulary, size.width, {.name = "tokens"});
   SymbolicTensor x = tokens(words);
-  x = make_layer<Positions>(size.length, "positions")(x);
+  if (!size.rotary) {
+    x = PositionEmbedding(size.length,
+                          {.initializer = "uniform", .add = true, .name = "positions"})(x);
+  }
   for (int64_t b = 1; b <= size.blocks; ++b) x = block(size, str("block_", b))(x);
-  if (size.pre_norm) x = LayerNormalization({.epsilon = 1e-6, .name = "norm"})(x);
-  const LayerHandle logits = size.tied ? make_layer<TiedLogits>(tokens, size.vocabulary, "logits")
-                                       : LayerHandle(Dense(size.vocabulary, {.name = "logits"}));
+  if (size.pre_norm) x = last_norm(size)(x);
+  const LayerHandle logits =
+      size.tied ? tokens.reversed("logits")
+                : LayerHandle(Dense(size.vocabulary, {.use_bias = size.biases, .name = "logits"}));
   return Functional({words}, {logits(x)}, {.name = "gpt"});
 }
 

@@ -27,6 +27,10 @@ struct ModelSize {
   double aux_loss = 0.01;      ///< factor of the load-balancing loss
   bool pre_norm = false;  ///< whether to normalize before attention and dense layers, not after
   bool tied = false;      ///< whether logits use the token embeddings, without a bias
+  bool rotary = false;    ///< whether to rotate queries and keys, without position embeddings
+  bool rms_norm = false;  ///< whether to normalize by root mean squares
+  bool gated = false;     ///< whether dense layers are SwiGLU, with a `gate` beside `up`
+  bool biases = true;     ///< whether attention and dense layers have biases
 };
 
 /// The model options of the command line (default: those of the size named `size`).
@@ -34,7 +38,7 @@ struct ModelFlags {
   std::string size = "mini";
   std::optional<int64_t> blocks = {}, heads = {}, kv_heads = {}, head_dim = {}, width = {},
                          hidden = {}, experts = {}, length = {}, vocabulary = {};
-  std::optional<bool> pre_norm = {}, tied = {};
+  std::optional<bool> pre_norm = {}, tied = {}, rotary = {}, rms_norm = {}, gated = {}, biases = {};
   double dropout = 0.1, capacity_factor = 2, aux_loss = 0.01;
 };
 
@@ -50,10 +54,10 @@ ModelSize model_size_from_json(const Json& json, const std::string& source);
 /// Makes the model: token ids, int64 (batch, T) with T at most `length` -> logits (batch, T,
 /// vocabulary).
 ///
-/// Paths, for layouts: tokens/embeddings, positions/embeddings, then in block_1, block_2, …
-/// attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down (dense) or
-/// experts/{router,expert_1,expert_2}/{kernel,bias}, norm_2; with `pre_norm` norm at the end;
-/// logits/{kernel,bias}, except in a `tied` model.
+/// Paths, for layouts: tokens/embeddings, without `rotary` positions/embeddings, then in block_1,
+/// block_2, … attention/{query,key,value,attention_output}/{kernel,bias}, norm_1, up and down
+/// (dense), with `gated` gate, or experts/{router,expert_1,expert_2}/{kernel,bias}, norm_2; with
+/// `pre_norm` norm at the end; logits/{kernel,bias}, except in a `tied` model.
 Functional gpt_model(const ModelSize& size);
 
 }  // namespace tessera::gpt

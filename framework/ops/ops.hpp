@@ -3,6 +3,7 @@
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/framework/ops/attention/attention.hpp>
+#include <tessera/framework/ops/attention/rotary.hpp>
 #include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/conv.hpp>
 #include <tessera/framework/ops/cross_entropy.hpp>
@@ -10,6 +11,7 @@
 #include <tessera/framework/ops/custom_op.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/grouped_matmul.hpp>
 #include <tessera/framework/ops/image.hpp>
 #include <tessera/framework/ops/int8.hpp>
 #include <tessera/framework/ops/keras_names.hpp>

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/attention_heads.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/noise.hpp>
@@ -48,7 +47,9 @@ class GroupQueryAttentionLayer final
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  DTensor repeated(const DTensor& x) const override;
+  DTensor repeated(const DTensor& x) const override {
+    return repeated_heads(x, arguments_.num_query_heads);
+  }
 };
 
 const RegisteredLayerOf<GroupQueryAttentionLayer> registered_group_query_attention(
@@ -108,16 +109,6 @@ void GroupQueryAttentionLayer::make_weights(const Shapes& inputs) {
   add_projections(
       inputs, "_",
       {.query = query, .key = key, .gate = query, .value = key, .output = {inputs[0][2]}});
-}
-
-DTensor GroupQueryAttentionLayer::repeated(const DTensor& x) const {
-  const int64_t query_heads = arguments_.num_query_heads, head_dim = arguments_.head_dim;
-  const int64_t key_heads = arguments_.num_key_value_heads;
-  if (query_heads == key_heads) return x;
-  const int64_t group = query_heads / key_heads;
-  const DTensor expanded =
-      ops::broadcast_to(ops::expand_dims(x, 3), {x.size(0), x.size(1), key_heads, group, head_dim});
-  return ops::reshape(expanded, {x.size(0), x.size(1), query_heads, head_dim});
 }
 
 std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,

@@ -2,7 +2,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/nn/internal/unsaved_layer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/linear_cross_entropy.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/layers/internal/embedding_of.hpp>
 
@@ -30,13 +32,21 @@ class ReversibleEmbeddingLayer final
   static constexpr const char* keras_name = "ReversibleEmbedding";
   explicit ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments);
   DTensor reverse(const DTensor& vectors);
+  /// Returns reverse() with the weight reverse_weight(), which another layer has read; logits that
+  /// a loss may compute from the operands if `deferred`.
+  DTensor scores(const DTensor& vectors, const DTensor& weight, bool deferred) const;
+  const Variable& reverse_weight() const {
+    return arguments_.tie_weights ? embeddings_ : reverse_embeddings_;
+  }
+  /// Returns the dtype policy that was given; "" for the global one.
+  const std::string& dtype_option() const { return arguments_.dtype; }
+  /// Returns the shape of reverse(), of vectors of this shape. Throws ShapeError.
+  Shape reverse_shape(const Shape& vectors) const;
 
  protected:
   void make_weights(const Shapes& inputs) override;
 
  private:
-  DTensor scores(const DTensor& vectors) const;
-
   at::ScalarType reverse_dtype_;
   Variable reverse_embeddings_;
 };
@@ -64,29 +74,64 @@ void ReversibleEmbeddingLayer::make_weights(const Shapes& inputs) {
       add_weight("reverse_embeddings", {a.output_dim, a.input_dim}, a.embeddings_initializer);
 }
 
-DTensor ReversibleEmbeddingLayer::scores(const DTensor& vectors) const {
-  const DTensor x = ops::cast(vectors, reverse_dtype_);
+DTensor ReversibleEmbeddingLayer::scores(const DTensor& vectors, const DTensor& weight,
+                                         bool deferred) const {
+  const DTensor x = ops::cast(vectors, reverse_dtype_), kernel = ops::cast(weight, reverse_dtype_);
   const bool tied = arguments_.tie_weights;
-  const DTensor kernel = ops::cast(read(tied ? embeddings_ : reverse_embeddings_), reverse_dtype_);
+  if (deferred && !arguments_.logit_soft_cap) {
+    return ops::deferred_logits(x, kernel, {}, tied ? ops::ClassAxis::first : ops::ClassAxis::last);
+  }
   const DTensor products = ops::matmul(x, kernel, /*transpose_a=*/false, /*transpose_b=*/tied);
   if (!arguments_.logit_soft_cap) return products;
   const double cap = *arguments_.logit_soft_cap;
   return ops::tanh(products / cap) * cap;
 }
 
+Shape ReversibleEmbeddingLayer::reverse_shape(const Shape& vectors) const {
+  if (vectors.empty() || vectors.back() != arguments_.output_dim) {
+    throw ShapeError(where(), str("the last axis has output_dim ", arguments_.output_dim),
+                     to_string(vectors), "pass vectors of the table's extent");
+  }
+  Shape shape = vectors;
+  shape.back() = arguments_.input_dim;
+  return shape;
+}
+
 DTensor ReversibleEmbeddingLayer::reverse(const DTensor& vectors) {
   if (!built()) build({{-1}});
-  if (vectors.rank() < 1 || vectors.shape().back() != arguments_.output_dim) {
-    throw ShapeError(where(), str("the last axis has output_dim ", arguments_.output_dim),
-                     to_string(vectors.shape()), "pass vectors of the table's extent");
-  }
+  reverse_shape(vectors.shape());
   const CommLabel label(path());
   try {
-    return scores(vectors);
+    return scores(vectors, read(reverse_weight()), /*deferred=*/false);
   } catch (const Error&) {
     rethrow_at(where());
   }
 }
+
+/// Calls reverse() of an embedding, whose weights it reads but does not own.
+class ReversedEmbeddingLayer final : public Layer, public UnsavedLayer {
+ public:
+  ReversedEmbeddingLayer(std::shared_ptr<ReversibleEmbeddingLayer> embedding,
+                         const LayerOptions& options)
+      : Layer(options), embedding_(std::move(embedding)) {}
+  std::string class_name() const override { return "ReversedEmbedding"; }
+  Shape output_shape(const Shapes& inputs) const override {
+    return embedding_->reverse_shape(single_input(inputs));
+  }
+  bool can_be_replayed() const override { return true; }
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights(const Shapes&) override {
+    if (!embedding_->built()) embedding_->build({{-1}});
+  }
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return embedding_->scores(inputs[0], read(embedding_->reverse_weight()), /*deferred=*/true);
+  }
+
+ private:
+  std::shared_ptr<ReversibleEmbeddingLayer> embedding_;
+};
 
 }  // namespace
 
@@ -97,6 +142,12 @@ ReversibleEmbedding::ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
 
 DTensor ReversibleEmbedding::reverse(const DTensor& vectors) const {
   return static_cast<ReversibleEmbeddingLayer&>(*layer()).reverse(vectors);
+}
+
+LayerHandle ReversibleEmbedding::reversed(const std::string& name) const {
+  const auto embedding = std::static_pointer_cast<ReversibleEmbeddingLayer>(layer());
+  return make_layer<ReversedEmbeddingLayer>(
+      embedding, LayerOptions{.name = name, .dtype = embedding->dtype_option()});
 }
 
 }  // namespace tessera

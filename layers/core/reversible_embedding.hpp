@@ -43,9 +43,12 @@ class ReversibleEmbedding : public LayerHandle {
                       const ReversibleEmbeddingOptions& options = {});
   /// Returns the products of vectors with the rows, or with `reverse_embeddings`, and with
   /// logit_soft_cap c, c · tanh(products / c) (Keras' call with reverse=True). For call() of a
-  /// layer or model of your own: a Functional model has no such call. Throws ShapeError unless the
-  /// last axis has output_dim elements.
+  /// layer or model of your own. Throws ShapeError unless the last axis has output_dim elements.
   DTensor reverse(const DTensor& vectors) const;
+  /// Returns a layer that calls reverse(), the tied head of a Functional model; without a soft cap,
+  /// losses of a large vocabulary need no whole logits (ops::deferred_logits). It has no weights of
+  /// its own, and no configuration: a model that contains it saves its weights only.
+  LayerHandle reversed(const std::string& name = "") const;
 };
 
 }  // namespace tessera

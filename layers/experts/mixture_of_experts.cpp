@@ -8,6 +8,7 @@
 #include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/grouped_matmul.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -54,6 +55,7 @@ class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, Mixtur
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
   std::map<std::string, int64_t> value_names() const override {
+    if (is_dropless()) return {{"router", 3}};
     return {{"router", 3}, {"dispatched", 4}, {"combined", 4}};
   }
   std::vector<MetricHandle> trackers() const override {
@@ -69,6 +71,7 @@ class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, Mixtur
   struct DenseWeights {
     Variable kernel, bias;
   };
+  bool is_dropless() const { return arguments_.dispatch == "dropless"; }
   DenseWeights dense_weights(const std::string& name, int64_t in, int64_t out);
   RoutingOptions routing_options(const DTensor& x, const CallContext& context) const;
   void report(const Routing& routing);
@@ -76,6 +79,9 @@ class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, Mixtur
   DTensor apply_experts(const DTensor& slots) const;
   DTensor by_einsum(const DTensor& x, const Routing& routing, int64_t capacity) const;
   DTensor by_sort(const DTensor& x, const Routing& routing, int64_t capacity) const;
+  DTensor grouped_dense(const DTensor& x, const DenseWeights& weights,
+                        const DTensor& experts) const;
+  DTensor dropless(const DTensor& x, const Routing& routing) const;
 
   SecondExpert second_ = SecondExpert::all;
   std::shared_ptr<RoutingMetric> load_, dropped_;
@@ -97,7 +103,7 @@ MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& opti
           str("num_experts and hidden_dim lie in [1, ", max_size, "]"), size,
           "give the number of experts and the features between an expert's layers");
   }
-  check(options.top_k == 1 || options.top_k == 2, "top_k is 1 or 2", options.top_k,
+  check(options.top_k >= 1, "top_k is at least 1", options.top_k,
         "choose the number of experts per token");
   check(options.top_k <= options.num_experts, "a token has top_k different experts",
         options.num_experts, "set top_k = 1, or give more experts");
@@ -110,13 +116,17 @@ MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& opti
           "aux_loss, z_loss and second_expert_threshold are not negative", factor,
           "use 0 for none");
   }
-  check(options.dispatch == "einsum" || options.dispatch == "sort",
-        "dispatch is \"einsum\" or \"sort\"", in_quotes(options.dispatch), "choose one");
+  check(options.dispatch == "einsum" || options.dispatch == "sort" || is_dropless(),
+        "dispatch is \"einsum\", \"sort\" or \"dropless\"", in_quotes(options.dispatch),
+        "choose one");
   const auto second = second_experts.find(options.second_expert_policy);
   check(second != second_experts.end(),
         "second_expert_policy is \"all\", \"sampling\" or \"random\"",
         in_quotes(options.second_expert_policy), "choose one");
   second_ = second->second;
+  check(options.top_k <= 2 || second_ == SecondExpert::all,
+        "second_expert_policy is \"all\" for a top_k of more than 2",
+        in_quotes(options.second_expert_policy), "leave it out");
   load_ = std::make_shared<LoadEntropy>(options.num_experts);
   dropped_ = std::make_shared<DroppedShare>();
   if (options.activation.layer()) track("activation", options.activation.layer());
@@ -162,8 +172,12 @@ RoutingOptions MixtureOfExpertsLayer::routing_options(const DTensor& x,
                                                       const CallContext& context) const {
   const double factor =
       context.training ? arguments_.capacity_factor : arguments_.eval_capacity_factor;
+  const int64_t tokens = x.size(1);
+  // An expert is chosen by each token once at most.
   return {.top_k = arguments_.top_k,
-          .capacity = expert_capacity(x.size(1), arguments_.num_experts, arguments_.top_k, factor),
+          .capacity = is_dropless() ? tokens
+                                    : expert_capacity(tokens, arguments_.num_experts,
+                                                      arguments_.top_k, factor),
           .legacy = arguments_.legacy_mtf_behavior,
           .second = context.training ? second_ : SecondExpert::all,
           .threshold = arguments_.second_expert_threshold,
@@ -219,6 +233,24 @@ DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
   return y;
 }
 
+/// Applies the dense layer of each token's expert: (G, S, in) -> (G, S, out).
+DTensor MixtureOfExpertsLayer::grouped_dense(const DTensor& x, const DenseWeights& weights,
+                                             const DTensor& experts) const {
+  const DTensor y = ops::grouped_matmul(x, read(weights.kernel), experts);
+  return weights.bias.defined() ? y + ops::gather(read(weights.bias), experts) : y;
+}
+
+DTensor MixtureOfExpertsLayer::dropless(const DTensor& x, const Routing& routing) const {
+  DTensor y;
+  for (const ExpertChoice& choice : routing.choices) {
+    const DTensor hidden = arguments_.activation(grouped_dense(x, expert_1_, choice.expert));
+    const DTensor weighted = grouped_dense(hidden, expert_2_, choice.expert) *
+                             ops::cast(ops::expand_dims(choice.gate, -1), x.dtype());
+    y = y.defined() ? y + weighted : weighted;
+  }
+  return y;
+}
+
 DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor x = inputs[0].with_mask({});
   const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
@@ -227,8 +259,9 @@ DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& con
   const RoutingOptions options = routing_options(x, context);
   const Routing routing = route_tokens(logits, inputs[0].mask(), options);
   report(routing);
-  const DTensor y = arguments_.dispatch == "sort" ? by_sort(x, routing, options.capacity)
-                                                  : by_einsum(x, routing, options.capacity);
+  const DTensor y = is_dropless()                   ? dropless(x, routing)
+                    : arguments_.dispatch == "sort" ? by_sort(x, routing, options.capacity)
+                                                    : by_einsum(x, routing, options.capacity);
   penalize(arguments_.activity_regularizer, y);
   return y;
 }

@@ -13,7 +13,7 @@ namespace tessera {
 struct MixtureOfExpertsOptions {
   int64_t num_experts = 0;          ///< number of experts E, at least 1 (required)
   int64_t hidden_dim = 0;           ///< features between an expert's layers, at least 1 (required)
-  int64_t top_k = 2;                ///< experts per token: 1 (Switch) or 2 (GShard)
+  int64_t top_k = 2;                ///< experts per token: 1 (Switch), 2 (GShard) or more
   double capacity_factor = 2;       ///< slots per token of a group, in training
   double eval_capacity_factor = 2;  ///< slots per token of a group, outside training
   double aux_loss = 0.01;           ///< factor of the load-balancing loss; 0: none
@@ -24,11 +24,11 @@ struct MixtureOfExpertsOptions {
   /// with probability gate / threshold.
   std::string second_expert_policy = "all";
   double second_expert_threshold = 0.2;  ///< threshold of "random"
-  /// Whether two gates are normalized to a sum of 1 before slots are assigned, and loss means count
-  /// masked tokens as zeros; otherwise gates are normalized afterwards, and means skip masked
-  /// tokens (Lingvo's name).
+  /// Whether the gates of a token are normalized to a sum of 1 before slots are assigned, and loss
+  /// means count masked tokens as zeros; otherwise gates are normalized afterwards, and means skip
+  /// masked tokens (Lingvo's name).
   bool legacy_mtf_behavior = true;
-  std::string dispatch = "einsum";  ///< how tokens are moved to slots: "einsum" or "sort"
+  std::string dispatch = "einsum";  ///< how tokens get to experts: "einsum", "sort" or "dropless"
   bool use_bias = true;             ///< whether to add `expert_1/bias` and `expert_2/bias`
   InitializerHandle router_initializer = "glorot_uniform";  ///< initializer of `router/kernel`
   InitializerHandle kernel_initializer =
@@ -46,14 +46,14 @@ struct MixtureOfExpertsOptions {
 };
 
 /// Mixture of experts: E experts of two dense layers each, and a router that sends each token to
-/// one or two of them (GShard, arXiv 2006.16668; Switch, arXiv 2101.03961; formulas as in Lingvo).
+/// top_k of them (GShard, arXiv 2006.16668; Switch, arXiv 2101.03961; formulas as in Lingvo).
 /// y = Σ gate · expert(x), with gates softmax(x · router), normalized over the chosen experts if
-/// there are two.
+/// there are several.
 ///
 /// Tokens compete for slots within a group. A group is one sequence of the batch, so results do not
 /// depend on the mesh. Each expert has C = ⌊T · capacity_factor / E⌋ slots per group, at least 1
-/// and at most T; with a top_k of 2, at least 4 and rounded up to a multiple of 4. Slots are
-/// assigned to first choices before second ones, and to earlier tokens before later ones; equal
+/// and at most T; with a top_k of 2 or more, at least 4 and rounded up to a multiple of 4. Slots
+/// are assigned to first choices before later ones, and to earlier tokens before later ones; equal
 /// gates choose the lowest expert. A choice without a slot is dropped and adds nothing to y;
 /// `capacity_factor = E` drops none. Masked tokens choose no expert.
 ///
@@ -76,6 +76,11 @@ struct MixtureOfExpertsOptions {
 ///
 /// "einsum" multiplies by a tensor (batch, T, E, C), where E · C is about T; "sort" gathers rows by
 /// index, which is less work once T is in the hundreds. Results are equal up to rounding.
+/// "dropless" has no slots and drops no choice, whatever the capacity factors: tokens are sorted by
+/// expert, and each expert multiplies as many as chose it (MegaBlocks, arXiv 2211.15841;
+/// ops::grouped_matmul), which is as much work as top_k dense layers. Tokens stay where they are,
+/// so "dispatched" and "combined" do not exist; sharded experts are all-gathered if the same mesh
+/// dimension shards the batch.
 ///
 ///     MixtureOfExperts({.num_experts = 8, .hidden_dim = 1024})
 class MixtureOfExperts : public LayerHandle {

@@ -18,6 +18,7 @@
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/noise.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 namespace tessera::detail {
 
@@ -146,7 +147,8 @@ DTensor masked_softmax(const DTensor& scores, const std::vector<DTensor>& masks,
 }
 
 /// Computes the heads by ops::attention, over `axis`.
-DTensor fused_heads(const DTensor& q, const AttendedSteps& attended, int64_t axis) {
+DTensor fused_heads(const DTensor& q, const AttendedSteps& attended, int64_t axis,
+                    const std::optional<double>& scale) {
   // All axes but the attended one act as batch axes.
   const int64_t steps = q.rank() - 3;
   const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
@@ -158,8 +160,11 @@ DTensor fused_heads(const DTensor& q, const AttendedSteps& attended, int64_t axi
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::SdpaOptions options{
-      .causal = attended.causal, .zeros = true, .window = attended.window, .masks = attended.masks};
+  ops::SdpaOptions options{.scale = scale,
+                           .causal = attended.causal,
+                           .zeros = true,
+                           .window = attended.window,
+                           .masks = attended.masks};
   for (DTensor& mask : options.masks) mask = expanded_mask(mask, 2, q.rank());
   const DTensor y = ops::attention(moved(q, axis, steps), moved(attended.key, axis, steps),
                                    moved(attended.value, axis, steps), {}, options);
@@ -175,6 +180,14 @@ bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t s
   // Keys sharded like the query's steps would be gathered for scores too.
   return unsharded(query, query.rank() - 1) && unsharded(key, key.rank() - 1) &&
          (unsharded(key, steps) || key.layout().axis(steps) == query.layout().axis(steps));
+}
+
+DTensor repeated_heads(const DTensor& x, int64_t query_heads) {
+  const int64_t heads = x.size(2), features = x.size(3);
+  if (query_heads == heads) return x;
+  const DTensor expanded = ops::broadcast_to(
+      ops::expand_dims(x, 3), {x.size(0), x.size(1), heads, query_heads / heads, features});
+  return ops::reshape(expanded, {x.size(0), x.size(1), query_heads, features});
 }
 
 std::vector<int64_t> HeadAttention::axes(int64_t rank) const {
@@ -225,7 +238,8 @@ LayerHandle HeadAttention::projection(const std::string& name, int64_t rank, int
   shape.insert(shape.end(), output.begin(), output.end());
   EinsumDenseOptions options = options_.projection;
   options.activation = name == "gate" ? "sigmoid" : "linear";
-  if (options_.use_bias) options.bias_axes = output_letters;
+  const bool use_bias = name == "attention_output" ? options_.use_output_bias : options_.use_bias;
+  if (use_bias) options.bias_axes = output_letters;
   options.name = name;
   options.dtype = to_string(dtype_policy());
   return EinsumDense(free_letters + bound_letters + "," + bound_letters + output_letters + "->" +
@@ -252,6 +266,42 @@ void HeadAttention::add_projections(const Shapes& inputs, const std::string& pre
   Shape joined(query.begin(), query.end() - 1);
   joined.insert(joined.end(), heads.gate.begin(), heads.gate.end());
   attention_output_->build({joined});
+  if (options_.norm_epsilon) add_norms(heads);
+}
+
+/// Makes and builds the norms of queries and keys.
+void HeadAttention::add_norms(const HeadShapes& heads) {
+  const auto norm = [this](const char* name, Shape shape) {
+    const auto layer = add_inner(
+        str("_", name),
+        RMSNormalization(
+            {.epsilon = *options_.norm_epsilon, .name = name, .dtype = to_string(dtype_policy())}));
+    shape.insert(shape.begin(), {-1, -1});
+    layer->build({shape});
+    return layer;
+  };
+  query_norm_ = norm("query_norm", heads.query);
+  key_norm_ = norm("key_norm", heads.key);
+}
+
+/// Rotates queries or keys (batch, T, heads, features), of which the first is step `first`.
+DTensor HeadAttention::rotated(const DTensor& heads, int64_t first) const {
+  if (!options_.rotary) return heads;
+  if (first == 0) return ops::rotary(heads, {}, *options_.rotary);
+  // A tensor, so that all steps share a plan.
+  const DTensor positions =
+      pack(at::arange(first, first + heads.size(1)), Layout::replicated(heads.mesh(), 1));
+  return ops::rotary(heads, positions, *options_.rotary);
+}
+
+DTensor HeadAttention::scaled_scores(const DTensor& q, const DTensor& k,
+                                     const EinsumTerms& terms) const {
+  const DTensor query =
+      options_.scale ? q * *options_.scale : q / std::sqrt(double(options_.key_dim));
+  const DTensor scores =
+      ops::einsum(terms.key + "," + terms.query + "->" + terms.scores, {repeated(k), query});
+  if (!options_.soft_cap) return scores;
+  return ops::tanh(scores / *options_.soft_cap) * *options_.soft_cap;
 }
 
 /// Returns the masks of a call on inputs with more axes than (batch, steps, features), whose masks
@@ -275,7 +325,8 @@ std::vector<DTensor> HeadAttention::masks_by_axes(const Inputs& inputs) const {
 /// Returns whether ops::attention, which exposes no scores, can compute the call without moving
 /// sharded data.
 bool HeadAttention::can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const {
-  if (options_.scores || (context.training && options_.dropout > 0)) return false;
+  if (options_.scores || options_.soft_cap) return false;
+  if (context.training && options_.dropout > 0) return false;
   const std::vector<int64_t> attended = axes(q.rank() - 1);
   return attended.size() == 1 && can_use_fused_attention(q, k, attended[0]);
 }
@@ -289,19 +340,27 @@ DTensor HeadAttention::with_dropout(const DTensor& scores, const CallContext& co
 std::vector<DTensor> HeadAttention::call_all(const Inputs& inputs, const CallContext& context) {
   const DTensor x = inputs[0].with_mask({}), value = inputs[1].with_mask({});
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
-  const DTensor q = (*query_)(x, context);
-  const DTensor k = (*key_)(key, context);
+  DTensor q = (*query_)(x, context);
+  DTensor k = (*key_)(key, context);
+  if (query_norm_) {
+    q = (*query_norm_)(q, context);
+    k = (*key_norm_)(k, context);
+  }
+  if (options_.rotary) {
+    const bool cached = context.cache && options_.causal;
+    const int64_t first = cached ? context.cache->first_step(*this, x.size(1)) : 0;
+    q = rotated(q, first);
+    k = rotated(k, first);
+  }
   AttendedSteps attended =
       attended_steps(*this, context, inputs, k, (*value_)(value, context), options_);
   if (x.rank() > 3) attended.masks = masks_by_axes(inputs);
   DTensor heads, probabilities;
   if (can_fuse(q, attended.key, context)) {
-    heads = fused_heads(q, attended, axes(x.rank())[0]);
+    heads = fused_heads(q, attended, axes(x.rank())[0], options_.scale);
   } else {
     const EinsumTerms terms = einsum_terms(x.rank());
-    const DTensor scores =
-        ops::einsum(terms.key + "," + terms.query + "->" + terms.scores,
-                    {repeated(attended.key), q / std::sqrt(double(options_.key_dim))});
+    const DTensor scores = scaled_scores(q, attended.key, terms);
     const std::vector<int64_t> over = axes(x.rank());
     std::vector<DTensor> masks = attended.masks;
     masks.push_back(position_mask(x.size(over[0]), attended.key.size(over[0]), attended.causal,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/ops/attention/rotary.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
 
@@ -17,14 +18,23 @@ namespace tessera::detail {
 /// replicated or sharded like the query's. Callers must not need the scores.
 bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t steps);
 
+/// Repeats heads of keys or values (batch, steps, heads, features) for the query heads that share
+/// them.
+DTensor repeated_heads(const DTensor& x, int64_t query_heads);
+
 /// Options of a layer that HeadAttention needs.
 struct HeadOptions {
   int64_t key_dim;  ///< features of a query and a key
   double dropout;
   std::optional<int64_t> window, seed;
   bool causal, scores, use_bias, use_gate;
-  std::vector<int64_t> axes;      ///< attended axes; empty: all between batch and features
-  EinsumDenseOptions projection;  ///< initializers, regularizers and constraints
+  std::vector<int64_t> axes;            ///< attended axes; empty: all between batch and features
+  EinsumDenseOptions projection;        ///< initializers, regularizers and constraints
+  bool use_output_bias = true;          ///< whether the output projection has a bias
+  std::optional<double> scale = {};     ///< scale of the scores (default: 1 / sqrt(key_dim))
+  std::optional<double> soft_cap = {};  ///< bound of the scores
+  std::optional<double> norm_epsilon = {};        ///< epsilon of the RMS norms of queries and keys
+  std::optional<ops::RotaryOptions> rotary = {};  ///< rotates queries and keys (batch, T, features)
 };
 template <class Options>
 HeadOptions head_options(const Options& o, int64_t key_dim) {
@@ -43,7 +53,8 @@ HeadOptions head_options(const Options& o, int64_t key_dim) {
                                      .bias_regularizer = o.bias_regularizer,
                                      .activity_regularizer = o.activity_regularizer,
                                      .kernel_constraint = o.kernel_constraint,
-                                     .bias_constraint = o.bias_constraint}};
+                                     .bias_constraint = o.bias_constraint},
+                      .use_output_bias = o.use_bias};
   if constexpr (requires { o.attention_axes; }) options.axes = o.attention_axes;
   return options;
 }
@@ -82,9 +93,13 @@ class HeadAttention : public WrapperLayer {
   std::vector<DTensor> masks_by_axes(const Inputs& inputs) const;
   bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
   DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
+  void add_norms(const HeadShapes& heads);
+  DTensor scaled_scores(const DTensor& q, const DTensor& k, const EinsumTerms& terms) const;
+  DTensor rotated(const DTensor& heads, int64_t first) const;
 
   HeadOptions options_;
   std::shared_ptr<Layer> query_, key_, gate_, value_, attention_output_;
+  std::shared_ptr<Layer> query_norm_, key_norm_;  ///< null: none
 };
 
 }  // namespace tessera::detail

@@ -124,6 +124,24 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
   check_every_file("float64", {false, true}, 1e-12);
 }
 
+TEST_CASE("gpt: every layouts file trains a Llama as one device does") {
+  ModelSize size = odd_gpt(true);
+  size.rotary = size.rms_norm = size.gated = true;
+  size.biases = false;
+  const std::vector<double> reference = losses(size, one_device(), "float64");
+  REQUIRE(reference.back() < reference.front());
+  for (const Scheme& scheme : schemes()) {
+    if (scheme.experts > 0) continue;
+    CAPTURE(scheme.file);
+    const std::vector<double> sharded = losses(size, scheme.on(scheme.meshes[0]), "float64");
+    double worst = 0;
+    for (size_t i = 0; i < sharded.size(); ++i) {
+      worst = std::max(worst, std::abs(sharded[i] / reference[i] - 1));
+    }
+    CHECK(worst < 1e-12);
+  }
+}
+
 TEST_CASE("gpt: every layouts file trains as one device does, float32") {
   check_every_file("float32", {false}, 1e-5);
 }

@@ -14,7 +14,8 @@ namespace {
 bool hides_quantized(const Layer& layer) {
   const std::string kind = layer.class_name();
   const auto& inner = layer.sublayers();
-  return (kind == "MultiHeadAttention" || kind == "GroupQueryAttention") &&
+  return (kind == "MultiHeadAttention" || kind == "GroupQueryAttention" ||
+          kind == "BlockAttention" || kind == "TransformerBlock") &&
          std::any_of(inner.begin(), inner.end(),
                      [](const auto& projection) { return projection->is_quantized(); });
 }

@@ -40,7 +40,7 @@ class Router {
     const DTensor mask = mask_out(ops::one_hot(expert, experts_, gates_.dtype()));
     return {expert, mask, ops::sum(gates_ * mask, {2})};
   }
-  Candidate second_candidate(const Candidate& first) const;
+  Candidate next_candidate(const std::vector<Candidate>& before) const;
   void draw_second(Candidate& second) const;
   ExpertChoice slots(const Candidate& candidate, const DTensor& before) const;
   DTensor per_token(const DTensor& x) const;
@@ -53,9 +53,14 @@ class Router {
   DTensor unmasked_;  ///< 1 for tokens that are not masked, (G, S, 1); undefined: all
 };
 
-/// Chooses a second expert: the second most probable, or one drawn in proportion to its gate.
-Candidate Router::second_candidate(const Candidate& first) const {
-  const DTensor out = ops::one_hot(first.expert, experts_, gates_.dtype());
+/// Chooses a further expert: the next most probable, or a second one drawn in proportion to its
+/// gate.
+Candidate Router::next_candidate(const std::vector<Candidate>& before) const {
+  DTensor out;
+  for (const Candidate& candidate : before) {
+    const DTensor chosen = ops::one_hot(candidate.expert, experts_, gates_.dtype());
+    out = out.defined() ? out + chosen : chosen;
+  }
   if (options_.second == SecondExpert::sampling) {
     return candidate(ops::categorical(ops::stop_gradient(logits_) - out * 1e9, options_.seed()));
   }
@@ -101,9 +106,13 @@ DTensor Router::group_mean(const DTensor& x) const {
 
 Routing Router::route() const {
   std::vector<Candidate> candidates = {candidate(ops::argmax(gates_, 2))};
-  if (options_.top_k == 2) candidates.push_back(second_candidate(candidates[0]));
-  if (options_.top_k == 2 && options_.legacy) {
-    const DTensor total = candidates[0].gate + candidates[1].gate + 1e-9;
+  while (std::ssize(candidates) < options_.top_k) {
+    candidates.push_back(next_candidate(candidates));
+  }
+  if (options_.top_k > 1 && options_.legacy) {
+    DTensor total = candidates[0].gate + candidates[1].gate;
+    for (size_t i = 2; i < candidates.size(); ++i) total = total + candidates[i].gate;
+    total = total + 1e-9;
     for (Candidate& candidate : candidates) candidate.gate = candidate.gate / total;
   }
 
@@ -125,13 +134,11 @@ Routing Router::route() const {
   }
   routing.requested = ops::sum(ops::cast(requested, at::kDouble), {0});
   routing.assigned = ops::reshape(ops::sum(ops::cast(before, at::kDouble)), {1});
-  if (options_.top_k == 2 && !options_.legacy) {
-    DTensor& first = routing.choices[0].gate;
-    DTensor& second = routing.choices[1].gate;
-    const DTensor total = first + second;
+  if (options_.top_k > 1 && !options_.legacy) {
+    DTensor total = routing.choices[0].gate + routing.choices[1].gate;
+    for (size_t i = 2; i < routing.choices.size(); ++i) total = total + routing.choices[i].gate;
     const DTensor none = ops::cast(ops::less_equal(total, number_like(total, 0)), total.dtype());
-    first = first / (total + none);
-    second = second / (total + none);
+    for (ExpertChoice& choice : routing.choices) choice.gate = choice.gate / (total + none);
   }
   return routing;
 }
@@ -154,7 +161,7 @@ DTensor summed_slots(const Routing& routing, int64_t capacity, const Weight& wei
 int64_t expert_capacity(int64_t tokens, int64_t experts, int64_t top_k, double factor) {
   const double share = static_cast<double>(tokens) * factor / static_cast<double>(experts);
   auto capacity = static_cast<int64_t>(std::min(share, static_cast<double>(tokens)));
-  if (top_k == 2) capacity = (std::max<int64_t>(capacity, 4) + 3) / 4 * 4;
+  if (top_k > 1) capacity = (std::max<int64_t>(capacity, 4) + 3) / 4 * 4;
   return std::clamp<int64_t>(capacity, 1, std::max<int64_t>(tokens, 1));
 }
 

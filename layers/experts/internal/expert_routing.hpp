@@ -14,7 +14,7 @@ enum class SecondExpert : uint8_t { all, sampling, random };
 
 /// Options of route_tokens().
 struct RoutingOptions {
-  int64_t top_k = 2;     ///< experts per token: 1 (Switch) or 2 (GShard)
+  int64_t top_k = 2;     ///< experts per token: 1 (Switch), 2 (GShard) or more
   int64_t capacity = 4;  ///< slots per expert and group
   bool legacy = true;    ///< MixtureOfExpertsOptions::legacy_mtf_behavior
   SecondExpert second = SecondExpert::all;
@@ -22,7 +22,7 @@ struct RoutingOptions {
   std::function<DTensor()> seed = nullptr;  ///< seed of the draws of `sampling` and `random`
 };
 
-/// The first or the second choice of each token. G groups, S tokens, E experts.
+/// The first, the second or a later choice of each token. G groups, S tokens, E experts.
 struct ExpertChoice {
   DTensor expert;    ///< expert index, int64 (G, S)
   DTensor taken;     ///< 1 where the token got a slot of that expert, otherwise 0, (G, S, E)
@@ -40,15 +40,16 @@ struct Routing {
 };
 
 /// Returns the slots per expert of a group of `tokens`: tokens · factor / experts, with a top_k of
-/// 2 at least 4 and rounded up to a multiple of 4, as in Lingvo; at least 1 and at most `tokens`.
+/// 2 or more at least 4 and rounded up to a multiple of 4, as in Lingvo; at least 1 and at most
+/// `tokens`.
 int64_t expert_capacity(int64_t tokens, int64_t experts, int64_t top_k, double factor);
 
 /// Routes tokens by gates softmax(logits), (G, S, E) in the dtype of the logits (Lingvo's
 /// Top2GatingOnLogits, and Switch's router): each token chooses its most probable expert, and with
-/// a top_k of 2 a second one. Slots are assigned to first choices before second ones, then in the
-/// order of the tokens; equal gates choose the lowest expert. Tokens where `mask`, bool (G, S), is
-/// false choose none; an undefined mask excludes none. Groups are independent: no communication if
-/// only G is sharded; sums over groups stay partial.
+/// a top_k of 2 or more further ones. Slots are assigned to first choices before later ones, then
+/// in the order of the tokens; equal gates choose the lowest expert. Tokens where `mask`, bool (G,
+/// S), is false choose none; an undefined mask excludes none. Groups are independent: no
+/// communication if only G is sharded; sums over groups stay partial.
 Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& options);
 
 /// Returns a tensor (G, S, E, C): dispatch_tensor() is 1 where a token is in a slot and 0

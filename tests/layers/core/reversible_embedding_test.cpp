@@ -98,6 +98,25 @@ TEST_CASE("reverse() of ReversibleEmbedding matches Keras on any mesh") {
   }
 }
 
+TEST_CASE("a layer of reversed() computes reverse() with the embedding's weights") {
+  for (const ReversibleEmbeddingOptions& options :
+       {ReversibleEmbeddingOptions{}, {.tie_weights = false}, {.logit_soft_cap = 0.01}}) {
+    const ReversibleEmbedding words(6, 4, options);
+    const LayerHandle head = words.reversed("logits");
+    const DTensor x = ones({2, 3, 4});
+    const DTensor y = head(x);
+    CHECK(at::equal(y.full(), words.reverse(x).full()));
+    CHECK(head->weights().empty());
+    CHECK(head->output_shape({{-1, 3, 4}}) == Shape{-1, 3, 6});
+    CHECK_THROWS_WITH(head->output_shape({{-1, 3}}), Contains("output_dim 4"));
+    // Both directions train one table.
+    GradientTape tape;
+    const DTensor loss = ops::sum(head(words(ones({2, 3}))));
+    const DTensor table = words->weights().back().value();
+    CHECK(tape.gradient(loss, {table})[0].full().abs().max().item<double>() > 0);
+  }
+}
+
 TEST_CASE("ReversibleEmbedding under every layout") {
   test::run_golden_layer_test({.make = [] { return ReversibleEmbedding(6, 3); },
                                .input = {{4, 5}, at::kLong, 0, 5},

@@ -50,7 +50,7 @@ std::vector<double> totals_of(const LayerHandle& layer, const std::string& name)
 
 TEST_CASE("MixtureOfExperts under every layout") {
   // With two experts that both process each token, rounding cannot change the routing.
-  for (const char* dispatch : {"einsum", "sort"}) {
+  for (const char* dispatch : {"einsum", "sort", "dropless"}) {
     for (const bool legacy : {false, true}) {
       CAPTURE(dispatch, legacy);
       const Json glorot = {{"class_name", "GlorotUniform"}, {"config", {{"seed", nullptr}}}};
@@ -101,31 +101,68 @@ TEST_CASE("MixtureOfExperts under every layout") {
 
 TEST_CASE("MixtureOfExperts processes each token with its experts alone") {
   const DTypeScope doubles("float64");
-  const LayerHandle layer = MixtureOfExperts(
-      {.num_experts = 4, .hidden_dim = 6, .capacity_factor = 4, .use_bias = false, .name = "moe"});
   const at::Tensor x = values({2, 7, 5}, 1);
-  const at::Tensor y = layer(on_one_device(x), training_step(0)).full();
-  const auto weight = [&](size_t i) { return layer->weights()[i].value().full(); };
-  const at::Tensor gates = at::softmax(at::matmul(x, weight(0)), -1);
-  const auto [best, experts] = at::topk(gates, 2);
-  const at::Tensor shares = best / (best.sum(-1, true) + 1e-9);
-  at::Tensor expected = at::zeros_like(x);
-  for (int64_t g = 0; g < 2; ++g) {
-    for (int64_t s = 0; s < 7; ++s) {
-      for (int64_t k = 0; k < 2; ++k) {
-        const auto e = experts[g][s][k].item<int64_t>();
-        const at::Tensor hidden = at::relu(at::matmul(x[g][s], weight(1)[e]));
-        expected[g][s] += shares[g][s][k] * at::matmul(hidden, weight(2)[e]);
+  for (const int64_t top_k : {1, 2, 3, 4}) {
+    for (const char* dispatch : {"einsum", "sort", "dropless"}) {
+      CAPTURE(top_k, dispatch);
+      const LayerHandle layer = MixtureOfExperts({.num_experts = 4,
+                                                  .hidden_dim = 6,
+                                                  .top_k = top_k,
+                                                  .capacity_factor = 4,
+                                                  .dispatch = dispatch,
+                                                  .use_bias = false,
+                                                  .name = "moe"});
+      const at::Tensor y = layer(on_one_device(x), training_step(0)).full();
+      const auto weight = [&](size_t i) { return layer->weights()[i].value().full(); };
+      const at::Tensor gates = at::softmax(at::matmul(x, weight(0)), -1);
+      const auto [best, experts] = at::topk(gates, top_k);
+      const at::Tensor shares = top_k == 1 ? best : best / (best.sum(-1, true) + 1e-9);
+      at::Tensor expected = at::zeros_like(x);
+      for (int64_t g = 0; g < 2; ++g) {
+        for (int64_t s = 0; s < 7; ++s) {
+          for (int64_t k = 0; k < top_k; ++k) {
+            const auto e = experts[g][s][k].item<int64_t>();
+            const at::Tensor hidden = at::relu(at::matmul(x[g][s], weight(1)[e]));
+            expected[g][s] += shares[g][s][k] * at::matmul(hidden, weight(2)[e]);
+          }
+        }
       }
+      CHECK(difference(y, expected, 1e-12, 1e-13) == "");
+      const auto choices = static_cast<double>(14 * top_k);
+      CHECK(totals_of(layer, "dropped") == std::vector<double>{choices, choices});
     }
   }
-  CHECK(difference(y, expected, 1e-12, 1e-13) == "");
-  CHECK(totals_of(layer, "dropped") == std::vector<double>{28, 28});
+}
+
+TEST_CASE("dropless experts drop nothing where all tokens choose one expert") {
+  const DTypeScope doubles("float64");
+  // The first expert's logit is by far the largest of every token.
+  const at::Tensor x = values({2, 9, 5}, 1).abs() + 0.1;
+  const auto made = [&](const char* dispatch) {
+    const LayerHandle layer = MixtureOfExperts({.num_experts = 4,
+                                                .hidden_dim = 6,
+                                                .top_k = 1,
+                                                .capacity_factor = 1,
+                                                .dispatch = dispatch,
+                                                .name = "moe"});
+    layer->build({{-1, 9, 5}});
+    at::Tensor router = at::zeros({5, 4}, at::kDouble);
+    router.select(1, 0).fill_(5);
+    Variable weight = layer->weights()[0];
+    weight.assign(on_one_device(router));
+    return layer;
+  };
+  const LayerHandle dropless = made("dropless"), sort = made("sort");
+  const at::Tensor y = dropless(on_one_device(x), training_step(0)).full();
+  sort(on_one_device(x), training_step(0));
+  CHECK(totals_of(dropless, "dropped") == std::vector<double>{18, 18});
+  CHECK(totals_of(sort, "dropped") == std::vector<double>{18, 4});
+  CHECK(y.ne(0).any(-1).all().item<bool>());
 }
 
 TEST_CASE("MixtureOfExperts skips masked tokens") {
   const DTypeScope doubles("float64");
-  for (const char* dispatch : {"einsum", "sort"}) {
+  for (const char* dispatch : {"einsum", "sort", "dropless"}) {
     CAPTURE(dispatch);
     const LayerHandle layer = MixtureOfExperts({.num_experts = 3,
                                                 .hidden_dim = 4,
@@ -206,7 +243,12 @@ TEST_CASE("MixtureOfExperts refuses invalid arguments in one line") {
   };
   CHECK_THAT(error({}), Contains("[MixtureOfExperts moe]") && Contains("num_experts"));
   CHECK_THAT(error({.num_experts = 4}), Contains("hidden_dim"));
-  CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .top_k = 3}), Contains("top_k is 1 or 2"));
+  CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .top_k = 0}), Contains("top_k is at least"));
+  CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .top_k = 5}),
+             Contains("top_k different experts"));
+  CHECK_THAT(
+      error({.num_experts = 4, .hidden_dim = 4, .top_k = 3, .second_expert_policy = "random"}),
+      Contains("second_expert_policy"));
   CHECK_THAT(error({.num_experts = 1, .hidden_dim = 4}), Contains("top_k different experts"));
   CHECK_THAT(error({.num_experts = 4, .hidden_dim = 4, .capacity_factor = 0}),
              Contains("capacity factors are positive"));

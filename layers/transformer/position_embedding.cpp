@@ -1,0 +1,92 @@
+#include <tessera/layers/transformer/position_embedding.hpp>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/key_value_cache.hpp>
+#include <tessera/framework/ops/constants.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+struct PositionEmbeddingArguments : PositionEmbeddingOptions {
+  int64_t sequence_length = 0;
+};
+
+template <class Visit>
+void fields(PositionEmbeddingArguments& a, const Visit& visit) {
+  ExtentOption sequence_length{a.sequence_length};
+  CallOption add{a.add};
+  visit("sequence_length", sequence_length);
+  visit("initializer", a.initializer);
+  visit("add", add);
+}
+
+class PositionEmbeddingLayer final
+    : public LayerOf<PositionEmbeddingLayer, PositionEmbeddingArguments> {
+ public:
+  static constexpr const char* keras_name = "PositionEmbedding";
+  explicit PositionEmbeddingLayer(const PositionEmbeddingArguments& arguments);
+  Shape output_shape(const Shapes& inputs) const override;
+  bool supports_masking() const override { return arguments_.add; }
+
+ protected:
+  void make_weights(const Shapes& inputs) override;
+  DTensor call(const Inputs& inputs, const CallContext& context) override;
+
+ private:
+  Variable embeddings_;
+};
+
+const RegisteredLayerOf<PositionEmbeddingLayer> registered_position_embedding;
+
+PositionEmbeddingLayer::PositionEmbeddingLayer(const PositionEmbeddingArguments& arguments)
+    : LayerOf(arguments) {
+  if (arguments.sequence_length >= 1) return;
+  throw ConfigError(where(), "sequence_length is at least 1", str(arguments.sequence_length),
+                    "give the maximum number of steps");
+}
+
+Shape PositionEmbeddingLayer::output_shape(const Shapes& inputs) const {
+  const Shape& input = single_input(inputs);
+  if (input.size() < 2 || input.back() < 1) {
+    throw ShapeError(where(), "the input is (batch, steps, features), of known features",
+                     to_string(input), "embed token ids first");
+  }
+  if (built() && input.back() != embeddings_.shape()[1]) {
+    throw ShapeError(where(), str(embeddings_.shape()[1], " features, as when built"),
+                     to_string(input), "pass inputs of that size");
+  }
+  return input;
+}
+
+void PositionEmbeddingLayer::make_weights(const Shapes& inputs) {
+  embeddings_ = add_weight("embeddings", {arguments_.sequence_length, inputs[0].back()},
+                           arguments_.initializer);
+}
+
+DTensor PositionEmbeddingLayer::call(const Inputs& inputs, const CallContext& context) {
+  const DTensor& x = inputs[0];
+  const int64_t length = arguments_.sequence_length, steps = x.size(x.rank() - 2);
+  const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
+  if (first + steps > length) {
+    throw ShapeError(where(), str("a sequence has at most sequence_length = ", length, " steps"),
+                     str(first + steps), "shorten it, or make the layer longer");
+  }
+  const DTensor all = read(embeddings_);
+  const DTensor rows = steps == length ? all : ops::slice(all, 0, first, steps);
+  return (arguments_.add ? x : ops::zeros_like(x)) + rows;
+}
+
+}  // namespace
+
+PositionEmbedding::PositionEmbedding(int64_t sequence_length,
+                                     const PositionEmbeddingOptions& options)
+    : LayerHandle(make_layer<PositionEmbeddingLayer>(
+          PositionEmbeddingArguments{options, sequence_length})) {}
+
+}  // namespace tessera
