@@ -28,10 +28,6 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
-  if (is_abstract()) {
-    if (OpListener* const listener = tracer()) listener->action(in, {}, Changes::sums);
-    return;
-  }
   const auto add_batch = [this, known](std::span<const DTensor> batch) {
     const NoRecording no_tape;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
@@ -39,6 +35,10 @@ void Metric::add(const DTensor& totals, const std::vector<double>& known) {
     if (!known.empty()) known_.resize(std::max(known_.size(), first + known.size()));
     for (size_t i = 0; i < known.size(); ++i) known_[first + i] += known[i];
   };
+  if (is_abstract()) {
+    if (OpListener* const listener = tracer()) listener->action(in, add_batch, Changes::sums);
+    return;
+  }
   traced(in, add_batch, Changes::sums);
 }
 

@@ -59,9 +59,10 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer, const
 }
 
 DTensor PlacedValues::resharded(const DTensor& value, const NamedPlacement& target) {
-  const Layout layout = abstract_layout(target.placement.layout);
+  if (!value.defined()) return value;
+  const Layout layout = abstract_layout(target.placement.layout, value.layout());
   // Output shapes may be inferred on another mesh than the model's.
-  if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
+  if (!(value.mesh() == layout.mesh())) return value;
   if (value.rank() != layout.rank()) {
     throw LayoutError(target.path, "a value's layout needs one entry per axis",
                       str("layout ", target.placement.layout.describe(), " for a value of shape ",
