@@ -182,6 +182,20 @@ std::string draw_table(const std::vector<TableColumn>& columns,
   return text + rule(widths, "└", "─", "┴", "┘");
 }
 
+std::string draw_text_table(std::vector<TableColumn> columns,
+                            const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<StyledText>> cells;
+  for (TableColumn& column : columns) column.width = int64_t(column.title.size());
+  for (const auto& row : rows) {
+    cells.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) {
+      cells.back().emplace_back(row[i]);
+      columns[i].width = std::max(columns[i].width, cells.back().back().size());
+    }
+  }
+  return draw_table(columns, cells, false);
+}
+
 std::string readable_bytes(double bytes) {
   const char* const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
   size_t unit = 0;

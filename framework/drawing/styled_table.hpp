@@ -45,6 +45,10 @@ struct TableColumn {
 std::string draw_table(const std::vector<TableColumn>& columns,
                        const std::vector<std::vector<StyledText>>& rows, bool color);
 
+/// Draws rows of texts as a table whose columns are as wide as their longest text.
+std::string draw_text_table(std::vector<TableColumn> columns,
+                            const std::vector<std::vector<std::string>>& rows);
+
 /// Formats a number of bytes for people: "397.54 KB".
 std::string readable_bytes(double bytes);
 

@@ -60,8 +60,36 @@ LayoutRule read_rule(const Json& json, const JsonPath& path) {
     rule.reduce_at_end = read_reduce(*reduce, path.key("reduce"));
   }
   rule.optional = object.take_or("optional", false);
+  object.take_optional<int64_t>("stage");  // read_stage_rule()
   object.finish();
   return rule;
+}
+
+/// Reads the stage of a rule, if it has one.
+std::optional<StageRule> read_stage_rule(const Json& json, const JsonPath& path) {
+  if (!json.is_object() || !json.contains("stage") || json["stage"].is_null()) return std::nullopt;
+  JsonObject object(json, path);
+  return StageRule{object.take<std::string>("match"), object.take<int64_t>("stage")};
+}
+
+std::vector<std::string> read_split(const Json& json, const JsonPath& path) {
+  if (json == "auto" || json == "rules") return {json_as<std::string>(json, path)};
+  if (json.is_array()) return json_as<std::vector<std::string>>(json, path);
+  json_fail(json, path, "\"auto\", \"rules\" or a list of layers");
+}
+
+PipelineParallelOptions read_pipeline(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  PipelineParallelOptions pipeline;
+  pipeline.stages = object.take_or("stages", pipeline.stages);
+  pipeline.microbatches = object.take<int64_t>("microbatches");
+  pipeline.schedule = object.take_or("schedule", pipeline.schedule);
+  pipeline.chunks = object.take_or("chunks", pipeline.chunks);
+  if (const auto split = object.take_optional<Json>("split")) {
+    pipeline.split = read_split(*split, path.key("split"));
+  }
+  object.finish();
+  return pipeline;
 }
 
 FullyShard read_fully_shard(const Json& json, const JsonPath& path) {
@@ -150,6 +178,17 @@ Json fully_shard_json(const FullyShard& shard) {
   return json;
 }
 
+Json pipeline_json(const PipelineParallelOptions& pipeline) {
+  Json json = {{"stages", pipeline.stages},
+               {"microbatches", pipeline.microbatches},
+               {"schedule", pipeline.schedule}};
+  if (pipeline.chunks != 0) json["chunks"] = pipeline.chunks;
+  const bool word =
+      pipeline.split.size() == 1 && (pipeline.split[0] == "auto" || pipeline.split[0] == "rules");
+  json["split"] = word ? Json(pipeline.split[0]) : Json(pipeline.split);
+  return json;
+}
+
 Json remat_rule_json(const RematRule& rule) {
   Json json = {{"match", rule.match}};
   if (!rule.policy.save.empty()) json["save"] = rule.policy.save;
@@ -169,9 +208,20 @@ LayoutFile detail::layout_file_from_json(const Json& json, const std::string& so
   if (const auto data = object.take_optional<Json>("data")) {
     file.data = read_data(*data, path.key("data"));
   }
+  if (const auto pipeline = object.take_optional<Json>("pipeline")) {
+    file.pipeline = read_pipeline(*pipeline, path.key("pipeline"));
+  }
   const auto rules = object.take_or<std::vector<Json>>("layouts", {});
   for (size_t i = 0; i < rules.size(); ++i) {
-    file.rules.push_back(read_rule(rules[i], path.key("layouts").index(i)));
+    const JsonPath rule_path = path.key("layouts").index(i);
+    const auto stage = read_stage_rule(rules[i], rule_path);
+    if (stage && !file.pipeline) {
+      json_fail(rules[i]["stage"], rule_path.key("stage"), "no stage without \"pipeline\"");
+    }
+    if (stage) file.pipeline->rules.push_back(*stage);
+    // A rule of a path and a stage has no layout.
+    const bool only_stage = stage && !rules[i].contains("layout") && rules[i].size() == 2;
+    if (!only_stage) file.rules.push_back(read_rule(rules[i], rule_path));
   }
   if (const auto shard = object.take_optional<Json>("fully_shard")) {
     file.fully_shard = read_fully_shard(*shard, path.key("fully_shard"));
@@ -205,6 +255,7 @@ LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
   for (const LayoutRule& rule : file.rules) map.add(rule);
   if (file.fully_shard) map.fully_shard(*file.fully_shard);
   map.set_memory(file.memory);
+  if (file.pipeline) map.set_pipeline(*file.pipeline);
   for (const RematRule& rule : file.remat) map.rematerialize(rule);
   map.set_world_size_invariant(file.world_size_invariant);
   for (const auto& [name, spec] : file.data) map.set_data(name, spec);
@@ -218,6 +269,12 @@ Json to_json(const LayoutMap& map) {
   for (const LayoutRule& rule : map.rules()) json["layouts"].push_back(rule_json(rule));
   if (map.fully_shard()) json["fully_shard"] = fully_shard_json(*map.fully_shard());
   if (!map.memory().slots.empty()) json["memory"]["slots"] = map.memory().slots;
+  if (map.pipeline()) {
+    json["pipeline"] = pipeline_json(*map.pipeline());
+    for (const StageRule& rule : map.pipeline()->rules) {
+      json["layouts"].push_back({{"match", rule.match}, {"stage", rule.stage}});
+    }
+  }
   for (const RematRule& rule : map.remat_rules()) json["remat"].push_back(remat_rule_json(rule));
   if (map.world_size_invariant()) json["world_size_invariant"] = true;
   json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";

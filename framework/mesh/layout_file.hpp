@@ -19,6 +19,7 @@ namespace tessera {
 ///      "memory": {"slots": "disk:/tmp"},
 ///      "remat": [{"match": "block_\\d+", "save": "matmuls"}],
 ///      "world_size_invariant": true,
+///      "pipeline": {"stages": "stage", "microbatches": 8, "schedule": "1f1b"},
 ///      "on_multiple": "error"}
 ///
 /// Keys of "data" are "x", "y" and "sample_weight", or names of the model's inputs and outputs. A
@@ -27,15 +28,19 @@ namespace tessera {
 /// A rule may add "use", "slots", "reshard" ("never" or "after_forward"), "reduce" ("ready" or
 /// "end") and "optional" (LayoutRule). "fully_shard" names one mesh dimension or several, or is an
 /// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). "memory"
-/// says where slots rest (MemoryOptions). A rule of "remat" says what is saved of layers that are
-/// rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or a list of names of
-/// operations; "collectives" may be true. "world_size_invariant" is that of CompileOptions.
+/// says where slots rest (MemoryOptions). "pipeline" may also have "chunks" and "split", which is
+/// "auto" (default), "rules" or a list of layers (PipelineParallelOptions); with it, a rule of "layouts"
+/// may have "stage", with or without "layout" (StageRule). A rule of "remat" says what is saved of
+/// layers that are rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or a list
+/// of names of operations; "collectives" may be true. "world_size_invariant" is that of
+/// CompileOptions.
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;
   std::map<std::string, LayoutSpec> data = {};
   std::vector<LayoutRule> rules = {};
   std::optional<FullyShard> fully_shard = std::nullopt;
   MemoryOptions memory = {};
+  std::optional<PipelineParallelOptions> pipeline = std::nullopt;
   std::vector<RematRule> remat = {};
   bool world_size_invariant = false;
   OnMultiple on_multiple = OnMultiple::error;

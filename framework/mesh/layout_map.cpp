@@ -93,25 +93,6 @@ bool refines(const LayoutSpec& fine, const LayoutSpec& coarse) {
   return true;
 }
 
-void check_rule(const LayoutRule& rule, const Mesh& mesh) {
-  const std::string where = error_prefix(rule.match);
-  check_spec(rule.layout, mesh, where, "layout");
-  for (const auto& [key, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
-    if (!*spec) continue;
-    check_spec(**spec, mesh, where, key);
-    if ((*spec)->size() != rule.layout.size()) {
-      throw LayoutError(where, str("layout and ", key, " have the same rank"),
-                        "layout " + to_string(rule.layout) + ", " + key + " " + to_string(**spec),
-                        str("give ", key, " one entry per axis"));
-    }
-  }
-  if (rule.slots && !refines(*rule.slots, rule.layout)) {
-    throw LayoutError(where, "slots shards every axis over the mesh dimensions of layout first",
-                      "layout " + to_string(rule.layout) + ", slots " + to_string(*rule.slots),
-                      "begin each axis of slots with the mesh dimensions of layout");
-  }
-}
-
 /// Returns the layout of a vector along the last axis of `layout`.
 Layout last_axis(const Layout& layout) {
   return Layout::from_axes(layout.mesh(), {layout.axes().back()});
@@ -159,6 +140,41 @@ LayoutMap::LayoutMap(const Mesh& mesh, LayoutMapOptions options) : mesh_(mesh), 
   require_mesh(*this);
 }
 
+/// Throws LayoutError for dimensions that the mesh does not have, that are named twice, or that
+/// hold stages.
+void LayoutMap::check_dims(const LayoutSpec& spec, const std::string& rule,
+                           const std::string& key) const {
+  check_spec(spec, mesh_, rule, key);
+  if (!pipeline_) return;
+  for (const AxisSpec& axis : spec) {
+    for (const std::string& dim : axis.dims()) {
+      if (dim != pipeline_->stages) continue;
+      throw LayoutError(rule,
+                        key + " shards no axis over the mesh dimension of a pipeline's stages",
+                        in_quotes(dim), "shard it over another dimension");
+    }
+  }
+}
+
+void LayoutMap::check_rule(const LayoutRule& rule) const {
+  const std::string where = error_prefix(rule.match);
+  check_dims(rule.layout, where, "layout");
+  for (const auto& [key, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
+    if (!*spec) continue;
+    check_dims(**spec, where, key);
+    if ((*spec)->size() != rule.layout.size()) {
+      throw LayoutError(where, str("layout and ", key, " have the same rank"),
+                        "layout " + to_string(rule.layout) + ", " + key + " " + to_string(**spec),
+                        str("give ", key, " one entry per axis"));
+    }
+  }
+  if (rule.slots && !refines(*rule.slots, rule.layout)) {
+    throw LayoutError(where, "slots shards every axis over the mesh dimensions of layout first",
+                      "layout " + to_string(rule.layout) + ", slots " + to_string(*rule.slots),
+                      "begin each axis of slots with the mesh dimensions of layout");
+  }
+}
+
 LayoutMap LayoutMap::on_mesh(const Mesh& mesh) const {
   if (mesh.dims() != mesh_.dims()) {
     throw LayoutError("layouts", "the rules of a map are for meshes of the same dimensions",
@@ -181,7 +197,7 @@ void LayoutMap::add(LayoutRule rule) {
 
 void LayoutMap::set(LayoutRule rule) {
   require_mesh(*this);
-  check_rule(rule, mesh_);
+  check_rule(rule);
   auto expression = compile(rule.match);
   const auto same = [&](const LayoutRule& other) { return other.match == rule.match; };
   const auto at = std::find_if(rules_.begin(), rules_.end(), same);
@@ -220,7 +236,7 @@ void LayoutMap::erase(const std::string& match) {
 
 void LayoutMap::set_data(const std::string& name, LayoutSpec layout) {
   require_mesh(*this);
-  check_spec(layout, mesh_, "data." + name, "layout");
+  check_dims(layout, "data." + name, "layout");
   data_[name] = std::move(layout);
 }
 
@@ -311,7 +327,7 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
 
 void LayoutMap::fully_shard(FullyShard shard) {
   require_mesh(*this);
-  check_spec({shard.over}, mesh_, "fully_shard", "over");
+  check_dims({shard.over}, "fully_shard", "over");
   if (shard.over.dims().empty()) {
     throw LayoutError("fully_shard", "over names the mesh dimensions that shard weights", "none",
                       suggestion("batch", mesh_.dim_names()));
@@ -403,6 +419,59 @@ void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
   }
 }
 
+void LayoutMap::set_pipeline(PipelineParallelOptions pipeline) {
+  require_mesh(*this);
+  const int dim = mesh_.find(pipeline.stages);
+  if (dim < 0) {
+    throw LayoutError("pipeline", "stages names mesh dimension " + in_quotes(pipeline.stages),
+                      "mesh " + mesh_.describe(), suggestion(pipeline.stages, mesh_.dim_names()));
+  }
+  check_pipeline_options(pipeline, mesh_.size_of(DimMask{1} << dim));
+  std::vector<std::shared_ptr<const RE2>> expressions;
+  for (const StageRule& rule : pipeline.rules) expressions.push_back(compile(rule.match));
+  LayoutMap changed = *this;
+  changed.pipeline_ = std::move(pipeline);
+  changed.stage_expressions_ = std::move(expressions);
+  for (const LayoutRule& rule : rules_) changed.check_rule(rule);
+  for (const auto& [name, spec] : data_) changed.check_dims(spec, "data." + name, "layout");
+  if (fully_shard_) changed.check_dims({fully_shard_->over}, "fully_shard", "over");
+  *this = std::move(changed);
+}
+
+std::optional<int64_t> LayoutMap::find_stage(const std::string& path) const {
+  if (!pipeline_) return std::nullopt;
+  const std::vector<StageRule>& rules = pipeline_->rules;
+  std::optional<size_t> found;
+  for (size_t r = 0; r < rules.size(); ++r) {
+    if (rules[r].match == path) return rules[r].stage;
+    if (!full_match(rules[r].match, *stage_expressions_[r], path)) continue;
+    if (!found) found = r;
+    if (rules[r].stage == rules[*found].stage || options_.on_multiple == OnMultiple::first)
+      continue;
+    throw LayoutError(error_prefix(path), "rules give one stage to a path",
+                      str("stage ", rules[*found].stage, " by ", in_quotes(rules[*found].match),
+                          ", ", rules[r].stage, " by ", in_quotes(rules[r].match)),
+                      "narrow one of them, or add a rule with the exact path");
+  }
+  if (!found) return std::nullopt;
+  return rules[*found].stage;
+}
+
+void LayoutMap::check_stages_used(const std::vector<std::string>& paths) const {
+  for (size_t r = 0; r < stage_expressions_.size(); ++r) {
+    const std::string& match = pipeline_->rules[r].match;
+    const auto matched = [&](const std::string& path) {
+      return full_match(match, *stage_expressions_[r], path);
+    };
+    if (std::any_of(paths.begin(), paths.end(), matched)) continue;
+    const std::vector<std::string> close = nearest_three(match, paths);
+    throw LayoutError(
+        "stage rule " + in_quotes(match), "a stage rule matches a layer or weight of the model",
+        close.empty() ? "paths " + quoted_list(paths, 8) : "nearest paths " + quoted_list(close),
+        "correct the rule or remove it");
+  }
+}
+
 void LayoutMap::rematerialize(RematRule rule) {
   require_mesh(*this);
   remat_expressions_.push_back(compile(rule.match));
@@ -472,6 +541,11 @@ std::string LayoutMap::describe() const {
   const WeightPlacement* placement = weight_placement_of(mesh_);
   if (placement) text += placement->describe() + "\n";
   for (const auto& [name, spec] : data_) text += "data " + name + ": " + to_string(spec) + "\n";
+  if (!pipeline_) return text;
+  text += "pipeline: " + detail::describe(*pipeline_) + "\n";
+  for (const StageRule& rule : pipeline_->rules) {
+    text += error_prefix(rule.match) + str(": stage ", rule.stage, "\n");
+  }
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/framework/mesh/layout.hpp>
+#include <tessera/framework/mesh/pipeline_options.hpp>
 #include <tessera/framework/mesh/remat_rule.hpp>
 
 namespace re2 {
@@ -170,6 +171,19 @@ class LayoutMap {
   void set_memory(MemoryOptions memory);
   const MemoryOptions& memory() const { return memory_; }
 
+  /// Trains the model in stages, on the positions of a mesh dimension over which nothing is
+  /// sharded. Replaces an earlier call. Throws ConfigError for options that cannot be, and
+  /// LayoutError for an unknown dimension, one that a layout of the map names, or an invalid rule.
+  void set_pipeline(PipelineParallelOptions pipeline);
+  const std::optional<PipelineParallelOptions>& pipeline() const { return pipeline_; }
+  /// Returns the stage that the pipeline's rules give to the path of a weight or layer. A rule with
+  /// the exact path comes first. Throws LayoutError if several expressions give different stages
+  /// under OnMultiple::error; otherwise the first counts.
+  std::optional<int64_t> find_stage(const std::string& path) const;
+  /// Throws LayoutError, naming the nearest paths, if one of the pipeline's rules matches none of
+  /// `paths`, the paths of all layers and weights of the model.
+  void check_stages_used(const std::vector<std::string>& paths) const;
+
   /// Sets whether training, evaluation and prediction have the same bits on any number of processes
   /// (CompileOptions::world_size_invariant).
   void set_world_size_invariant(bool invariant) { world_size_invariant_ = invariant; }
@@ -229,6 +243,8 @@ class LayoutMap {
   void check_rank(const LayoutRule& rule, const std::string& path, int64_t rank, const char* what,
                   const std::string& shape = "") const;
   Placement apply_rule(int rule, const std::string& path, const Shape& shape) const;
+  void check_dims(const LayoutSpec& spec, const std::string& rule, const std::string& key) const;
+  void check_rule(const LayoutRule& rule) const;
 
   Mesh mesh_;
   LayoutMapOptions options_;
@@ -236,6 +252,8 @@ class LayoutMap {
   std::vector<std::shared_ptr<const re2::RE2>> expressions_;
   std::vector<RematRule> remat_rules_;
   std::vector<std::shared_ptr<const re2::RE2>> remat_expressions_;
+  std::optional<PipelineParallelOptions> pipeline_;
+  std::vector<std::shared_ptr<const re2::RE2>> stage_expressions_;
   std::optional<FullyShard> fully_shard_;
   MemoryOptions memory_;
   bool world_size_invariant_ = false;

@@ -23,21 +23,6 @@ std::string readable_count(double count) {
   return text;
 }
 
-/// Returns rows of texts as a table with columns as wide as their longest text.
-std::string table(std::vector<TableColumn> columns,
-                  const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::vector<StyledText>> cells;
-  for (TableColumn& column : columns) column.width = int64_t(column.title.size());
-  for (const auto& row : rows) {
-    cells.emplace_back();
-    for (size_t i = 0; i < row.size(); ++i) {
-      cells.back().emplace_back(row[i]);
-      columns[i].width = std::max(columns[i].width, cells.back().back().size());
-    }
-  }
-  return draw_table(columns, cells, false);
-}
-
 /// Returns one number if all devices are equal, otherwise the range.
 std::string range(const std::vector<double>& bytes) {
   const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
@@ -82,7 +67,7 @@ std::string layers_table(const StepPlan& plan) {
     rows.back().push_back(range(total.*column.bytes));
     columns.push_back({column.title, 1});
   }
-  return table(columns, rows);
+  return draw_text_table(columns, rows);
 }
 
 /// Joins consecutive collectives of the same kind and place into one row with a count.
@@ -106,7 +91,7 @@ std::string collectives_table(const StepPlan& plan) {
   }
   rows.push_back(
       {"total", "", "", std::to_string(plan.collectives.size()), readable_bytes(received)});
-  return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
+  return draw_text_table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 
 }  // namespace

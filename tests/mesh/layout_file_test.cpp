@@ -135,6 +135,43 @@ TEST_CASE("a layout map round-trips through JSON") {
   CHECK(to_json(LayoutMap(grid()))["on_multiple"] == "error");
 }
 
+Mesh staged() { return create_mesh({{"stage", 2}, {"batch", 2}}, virtual_cpus(4)); }
+
+TEST_CASE("a layouts file says how a model is trained in stages") {
+  const char* const text = R"({
+    "pipeline": {"stages": "stage", "microbatches": 8, "schedule": "interleaved", "chunks": 3,
+                 "split": ["block_1", "block_2", "block_3", "block_4", "block_5"]},
+    "layouts": [{"match": "hidden/kernel", "layout": [null, "batch"], "stage": 1},
+                {"match": "head/.*", "stage": 5}]})";
+  const LayoutMap map = make_layout_map(parse(text), staged());
+  CHECK(map.rules().size() == 1);
+  REQUIRE(map.pipeline());
+  CHECK(map.pipeline() ==
+        PipelineParallelOptions{.stages = "stage",
+                        .microbatches = 8,
+                        .schedule = "interleaved",
+                        .chunks = 3,
+                        .split = {"block_1", "block_2", "block_3", "block_4", "block_5"},
+                        .rules = {{"hidden/kernel", 1}, {"head/.*", 5}}});
+  CHECK(map.find_stage("hidden/kernel") == 1);
+  CHECK(map.find_stage("head/bias") == 5);
+  const LayoutMap back = layout_map_from_json(to_json(map), staged());
+  CHECK(back.pipeline() == map.pipeline());
+  CHECK(back.rules() == map.rules());
+  CHECK(to_json(back) == to_json(map));
+
+  const PipelineParallelOptions usual = *parse(R"({"pipeline": {"microbatches": 4}})").pipeline;
+  CHECK(usual == PipelineParallelOptions{.stages = "stage",
+                                 .microbatches = 4,
+                                 .schedule = "1f1b",
+                                 .chunks = 0,
+                                 .split = {"auto"},
+                                 .rules = {}});
+  const char* const by_rules = R"({"pipeline": {"microbatches": 4, "split": "rules"}})";
+  CHECK(to_json(make_layout_map(parse(by_rules), staged()))["pipeline"]["split"] == "rules");
+  CHECK_FALSE(parse("{}").pipeline);
+}
+
 TEST_CASE("errors in a layouts file name the path") {
   const std::pair<const char*, const char*> cases[] = {
       {"[]", "[l.json]"},
@@ -171,6 +208,19 @@ TEST_CASE("errors in a layouts file name the path") {
       {R"({"fully_shard": {"over": "batch", "reshard": 1}})", "[l.json: fully_shard.reshard]"},
       {R"({"fully_shard": {"over": "batch", "reduce": "last"}})", "\"end\""},
       {R"({"fully_shard": {"over": "batch", "stage": 3}})", "\"stage\""},
+      {R"({"pipeline": 3})", "[l.json: pipeline]"},
+      {R"({"pipeline": {}})", "\"microbatches\""},
+      {R"({"pipeline": {"microbatches": "8"}})", "[l.json: pipeline.microbatches]"},
+      {R"({"pipeline": {"microbatches": 8, "split": 3}})", "\"auto\", \"rules\" or a list"},
+      {R"({"pipeline": {"microbatches": 8, "stage": "s"}})", "\"stages\""},
+      {R"({"layouts": [{"match": "a", "stage": 1}]})", "[l.json: layouts[0].stage]"},
+      {R"({"pipeline": {"microbatches": 8}, "layouts": [{"match": "a", "stage": "1"}]})",
+       "[l.json: layouts[0].stage]"},
+      {R"({"pipeline": {"microbatches": 8}, "layouts": [{"match": "a", "stage": null}]})",
+       "\"layout\""},
+      {R"({"pipeline": {"microbatches": 8}, "layouts": [{"match": "a", "stage": 1, "use": []}]})",
+       "\"layout\""},
+      {R"({"pipeline": {"microbatches": 8}, "layouts": [{"stage": 1}]})", "\"match\""},
       {R"({"on_multiple": "last"})", "[l.json: on_multiple]"},
       {R"({"mesh": {"batch": 4, "batch": 2}})", "batch"}};
   for (const auto& [text, part] : cases) {

@@ -9,6 +9,7 @@ ALLOWED = {
     "framework/base": [],
     "framework/drawing": ["framework/base"],
     "framework/mesh": ["framework/base"],
+    "framework/pipeline": ["framework/mesh", "framework/drawing"],
     "framework/cluster": ["framework/base"],
     "framework/cluster/coordination": ["framework/cluster"],
     "framework/cluster/membership": ["framework/cluster/coordination"],
@@ -24,7 +25,7 @@ ALLOWED = {
     "framework/data": ["framework/nn"],
     "framework/optimizer": ["framework/nn"],
     "framework/graph": ["framework/nn"],
-    "framework/training": ["framework/data", "framework/optimizer", "framework/drawing"],
+    "framework/training": ["framework/data", "framework/optimizer", "framework/pipeline"],
     "framework/model": ["framework/training", "framework/graph"],
     "framework/io": ["framework/model", "framework/io/format"],
     "framework/serving": ["framework/io", "framework/serving/http", "datasets/files"],
@@ -37,7 +38,8 @@ ALLOWED = {
     "datasets": ["framework/data", "datasets/files"],
     "datasets/arrow": ["datasets"],
 }
-TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/cluster",
+TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/pipeline",
+              "framework/cluster",
               "framework/cluster/coordination", "framework/cluster/membership",
               "framework/cluster/launcher",
               "framework/io/format", "framework/io/hdf5", "framework/serving/http", "datasets/files"]

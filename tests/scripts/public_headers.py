@@ -5,7 +5,7 @@ import re
 from sources import INCLUDE, LIBRARY, root
 
 # Folders without public headers, in addition to every folder named internal.
-INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
+INTERNAL_ROOMS = ("framework/drawing/", "framework/pipeline/", "framework/cluster/coordination/",
                   "framework/cluster/launcher/", "framework/cluster/membership/",
                   "framework/comm/cpu/", "framework/comm/nccl/",
                   "framework/io/format/", "framework/io/hdf5/", "framework/io/keras/",
