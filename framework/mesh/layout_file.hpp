@@ -29,10 +29,10 @@ namespace tessera {
 /// "end") and "optional" (LayoutRule). "fully_shard" names one mesh dimension or several, or is an
 /// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). "memory"
 /// says where slots rest (MemoryOptions). "pipeline" may also have "chunks" and "split", which is
-/// "auto" (default), "rules" or a list of layers (PipelineParallelOptions); with it, a rule of "layouts"
-/// may have "stage", with or without "layout" (StageRule). A rule of "remat" says what is saved of
-/// layers that are rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or a list
-/// of names of operations; "collectives" may be true. "world_size_invariant" is that of
+/// "auto" (default), "rules" or a list of layers (PipelineParallelOptions); with it, a rule of
+/// "layouts" may have "stage", with or without "layout" (StageRule). A rule of "remat" says what is
+/// saved of layers that are rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or
+/// a list of names of operations; "collectives" may be true. "world_size_invariant" is that of
 /// CompileOptions.
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;

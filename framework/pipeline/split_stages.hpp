@@ -22,14 +22,14 @@ struct StageSplit {
   std::vector<StageCost> costs;   ///< by stage
 };
 
-/// Divides layers into `stages` stages of consecutive layers. `split` is PipelineParallelOptions::split:
-/// "auto" makes the longest stage as short as possible, forward and backward pass together; of such
-/// divisions it takes the most even one (the least sum of squares), of several the one whose first
-/// stages are shortest. "rules" leaves a layer without a rule in the stage of the layer before.
-/// Otherwise `split` names the layers with which the second and further stages begin. Layers with
-/// a rule are always in its stage. Throws ConfigError if there are fewer layers than stages, rules
-/// contradict the order of layers or leave a stage without layers, a name is unknown, or a cost is
-/// negative or not finite.
+/// Divides layers into `stages` stages of consecutive layers. `split` is
+/// PipelineParallelOptions::split: "auto" makes the longest stage as short as possible, forward and
+/// backward pass together; of such divisions it takes the most even one (the least sum of squares),
+/// of several the one whose first stages are shortest. "rules" leaves a layer without a rule in the
+/// stage of the layer before. Otherwise `split` names the layers with which the second and further
+/// stages begin. Layers with a rule are always in its stage. Throws ConfigError if there are fewer
+/// layers than stages, rules contradict the order of layers or leave a stage without layers, a name
+/// is unknown, or a cost is negative or not finite.
 StageSplit split_stages(const std::vector<LayerCost>& layers, int64_t stages,
                         const std::vector<std::string>& split = {"auto"});
 

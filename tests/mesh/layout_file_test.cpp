@@ -148,11 +148,11 @@ TEST_CASE("a layouts file says how a model is trained in stages") {
   REQUIRE(map.pipeline());
   CHECK(map.pipeline() ==
         PipelineParallelOptions{.stages = "stage",
-                        .microbatches = 8,
-                        .schedule = "interleaved",
-                        .chunks = 3,
-                        .split = {"block_1", "block_2", "block_3", "block_4", "block_5"},
-                        .rules = {{"hidden/kernel", 1}, {"head/.*", 5}}});
+                                .microbatches = 8,
+                                .schedule = "interleaved",
+                                .chunks = 3,
+                                .split = {"block_1", "block_2", "block_3", "block_4", "block_5"},
+                                .rules = {{"hidden/kernel", 1}, {"head/.*", 5}}});
   CHECK(map.find_stage("hidden/kernel") == 1);
   CHECK(map.find_stage("head/bias") == 5);
   const LayoutMap back = layout_map_from_json(to_json(map), staged());
@@ -162,11 +162,11 @@ TEST_CASE("a layouts file says how a model is trained in stages") {
 
   const PipelineParallelOptions usual = *parse(R"({"pipeline": {"microbatches": 4}})").pipeline;
   CHECK(usual == PipelineParallelOptions{.stages = "stage",
-                                 .microbatches = 4,
-                                 .schedule = "1f1b",
-                                 .chunks = 0,
-                                 .split = {"auto"},
-                                 .rules = {}});
+                                         .microbatches = 4,
+                                         .schedule = "1f1b",
+                                         .chunks = 0,
+                                         .split = {"auto"},
+                                         .rules = {}});
   const char* const by_rules = R"({"pipeline": {"microbatches": 4, "split": "rules"}})";
   CHECK(to_json(make_layout_map(parse(by_rules), staged()))["pipeline"]["split"] == "rules");
   CHECK_FALSE(parse("{}").pipeline);

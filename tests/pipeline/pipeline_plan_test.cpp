@@ -35,7 +35,9 @@ std::string docs() {
 
 TEST_CASE("a plan shows stages, idle shares and microbatches in flight") {
   const PipelinePlan plan = plan_pipeline({.microbatches = 8, .schedule = "1f1b"}, 4, gpt_layers());
-  CHECK(to_string(plan) == R"(Pipeline of 4 stages on mesh dimension stage, 8 microbatches, schedule 1f1b: devices are idle 34.8 % of a step
+  CHECK(
+      to_string(plan) ==
+      R"(Pipeline of 4 stages on mesh dimension stage, 8 microbatches, schedule 1f1b: devices are idle 34.8 % of a step
 ┏━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━┓
 ┃ Stage ┃ Device ┃ Layers                   ┃   Cost ┃ In flight ┃
 ┡━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━┩
@@ -64,7 +66,9 @@ TEST_CASE("a plan shows stages, idle shares and microbatches in flight") {
 
 TEST_CASE("a plan of several stages on each device") {
   const PipelinePlan plan = plan_pipeline({.microbatches = 8, .schedule = "zb_v"}, 2, gpt_layers());
-  CHECK(to_string(plan) == R"(Pipeline of 4 stages on mesh dimension stage, 8 microbatches, schedule zb_v: devices are idle 3.0 % of a step
+  CHECK(
+      to_string(plan) ==
+      R"(Pipeline of 4 stages on mesh dimension stage, 8 microbatches, schedule zb_v: devices are idle 3.0 % of a step
 ┏━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━┓
 ┃ Stage ┃ Device ┃ Layers                   ┃   Cost ┃ In flight ┃
 ┡━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━┩
