@@ -21,13 +21,17 @@ std::string to_string(CommOp op) {
       return "exchange";
     case CommOp::collective_permute:
       return "collective_permute";
+    case CommOp::transfer:
+      return "transfer";
   }
   return "?";
 }
 
 double detail::received_bytes(CommOp op, double bytes, int64_t members) {
   if (members <= 1) return 0;
-  if (op == CommOp::exchange || op == CommOp::collective_permute) return bytes;
+  if (op == CommOp::exchange || op == CommOp::collective_permute || op == CommOp::transfer) {
+    return bytes;
+  }
   const double share = static_cast<double>(members - 1) / static_cast<double>(members);
   return (op == CommOp::all_reduce ? 2 : 1) * share * bytes;
 }

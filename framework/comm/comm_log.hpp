@@ -15,7 +15,8 @@ enum class CommOp : uint8_t {
   reduce_scatter,
   all_to_all,
   exchange,
-  collective_permute
+  collective_permute,
+  transfer  ///< from one view of a mesh to another
 };
 
 /// "all_reduce", "all_gather", …
@@ -25,7 +26,7 @@ namespace detail {
 
 /// Returns the bytes that each of k = `members` members receives in a collective of `bytes` per
 /// member: all_reduce 2(k-1)/k of its input, all_gather (k-1)/k of its result, reduce_scatter and
-/// all_to_all (k-1)/k of their input, exchange and collective_permute all of it.
+/// all_to_all (k-1)/k of their input, exchange, collective_permute and transfer all of it.
 double received_bytes(CommOp op, double bytes, int64_t members);
 
 }  // namespace detail

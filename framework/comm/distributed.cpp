@@ -20,6 +20,7 @@
 #include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
 #include <tessera/framework/mesh/internal/hosting.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 
 namespace tessera {
 
@@ -358,7 +359,8 @@ void detail::reconnect_elastic() {
 Mesh detail::hosted_now(const Mesh& mesh) {
   const std::lock_guard<std::mutex> lock(run_mutex);
   const Part part = part_of(mesh.dims(), current_run->options, current_run->cluster);
-  return part.mesh(mesh.dims(), mesh.name(), current_run->communicator);
+  return part.mesh(mesh.dims(), mesh.name(), current_run->communicator)
+      .view(fixed_coordinates(mesh));
 }
 
 void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/mesh/internal/hosting.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 
 namespace tessera {
 
@@ -78,6 +78,15 @@ Mesh Mesh::make(State state) {
     state.hash = mix(state.hash, static_cast<size_t>(size));
   }
   for (int64_t id : state.local_ids) state.hash = mix(state.hash, static_cast<size_t>(id));
+  if (!state.root) {
+    state.box.clear();
+    for (const auto& dim : state.dims) state.box.push_back({0, dim.second});
+  }
+  state.devices = 1;
+  for (Interval side : state.box) {
+    state.devices *= side.size();
+    if (state.root) state.hash = mix(state.hash, static_cast<size_t>(side.lo));
+  }
   const Mesh mesh(std::make_shared<const State>(state));
   const std::vector<int64_t>& ids = state.local_ids;
   if (ids.empty() && state.local_devices.empty()) {
@@ -102,7 +111,8 @@ Mesh Mesh::make(State state) {
                         state.local_devices.size(), " devices"),
                     "give each process one device per id, the ids neighbours in the mesh");
   }
-  if (state.hosting && state.hosting->devices_of(state.hosting->owner(ids.front())) != ids) {
+  if (!state.root && state.hosting &&
+      state.hosting->devices_of(state.hosting->owner(ids.front())) != ids) {
     throw MeshError("mesh", "a process holds all devices that the hosting gives to one rank",
                     str("mesh ", mesh.describe(), ", ids ", tessera::to_string(ids)),
                     "pass Hosting::devices_of() of this process's rank");
@@ -160,7 +170,54 @@ int64_t Mesh::id(const std::vector<int64_t>& coordinates) const {
   return id;
 }
 
+Mesh Mesh::view(const MeshDims& coordinates) const {
+  State view = state();
+  for (const auto& [name, coordinate] : coordinates) {
+    const int dim = index(name);
+    const Interval all = box()[static_cast<size_t>(dim)];
+    if (coordinate < all.lo || coordinate >= all.hi) {
+      throw MeshError("mesh",
+                      str("the coordinates along ", name, " are in [", all.lo, ", ", all.hi, ")"),
+                      str(name, " ", coordinate, " of mesh ", describe()),
+                      "pass a coordinate that the mesh or view has");
+    }
+    if (dim_size(dim) == 1) continue;
+    view.box[static_cast<size_t>(dim)] = {coordinate, coordinate + 1};
+    view.fixed |= DimMask{1} << dim;
+  }
+  if (view.fixed == state().fixed) return *this;
+  if (!view.root) view.root = state_;
+  view.hash = 0;
+  view.local_ids.clear();
+  view.local_devices.clear();
+  for (size_t i = 0; i < local_ids().size(); ++i) {
+    const std::vector<int64_t> at = this->coordinates(local_ids()[i]);
+    bool inside = true;
+    for (size_t d = 0; d < at.size(); ++d) {
+      inside = inside && at[d] >= view.box[d].lo && at[d] < view.box[d].hi;
+    }
+    if (!inside) continue;
+    view.local_ids.push_back(local_ids()[i]);
+    view.local_devices.push_back(local_devices()[i]);
+  }
+  return make(std::move(view));
+}
+
 Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
+  if (is_view()) {
+    // The sub-mesh of the whole mesh through the view's first device, and the view of that.
+    MeshDims fixed = fixed_coordinates(*this);
+    std::erase_if(fixed, [&](const auto& at) {
+      return std::find(names.begin(), names.end(), at.first) == names.end();
+    });
+    return sub_mesh_through(local_ids().empty() ? device_ids(*this).front() : local_ids().front(), names)
+        .view(fixed);
+  }
+  return sub_mesh_through(local_ids().empty() ? 0 : local_ids().front(), names);
+}
+
+Mesh Mesh::sub_mesh_through(int64_t device, const std::vector<std::string>& names) const {
+  if (is_view()) return root().sub_mesh_through(device, names);
   State sub;
   sub.name = name();
   sub.communicator = communicator();
@@ -169,7 +226,7 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
   for (int d = 0; d < rank(); ++d) {
     if (retained >> d & 1) sub.dims.push_back(dims()[static_cast<size_t>(d)]);
   }
-  const std::vector<int64_t> first = coordinates(local_ids().empty() ? 0 : local_ids().front());
+  const std::vector<int64_t> first = coordinates(device);
   // The ids of the sub-mesh are in the order of the mesh's.
   std::vector<int> owners;
   for (int64_t id = 0; state().hosting && id < size(); ++id) {
@@ -210,7 +267,8 @@ bool Mesh::operator==(const Mesh& other) const {
          state().local_devices == other.state().local_devices &&
          state().communicator == other.state().communicator &&
          state().weight_placement == other.state().weight_placement &&
-         state().name == other.state().name;
+         state().name == other.state().name && state().box == other.state().box &&
+         (!is_view() || root() == other.root());
 }
 
 Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,
@@ -292,14 +350,16 @@ std::string join(const std::vector<T>& items, Text text) {
 std::string Mesh::describe() const {
   std::string text;
   for (const auto& [dim, n] : dims()) text += str(text.empty() ? "" : ", ", dim, "=", n);
-  return text;
+  std::string at;
+  for (const auto& [dim, i] : fixed_coordinates(*this)) {
+    at += str(at.empty() ? " at " : ", ", dim, " ", i);
+  }
+  return text + at;
 }
 
 std::string Mesh::to_string() const {
-  std::vector<int64_t> all(static_cast<size_t>(size()));
-  std::iota(all.begin(), all.end(), 0);
   const auto number = [](int64_t id) { return std::to_string(id); };
-  return name() + "|" + tessera::to_string(dims()) + "|" + join(all, number) + "|" +
+  return name() + "|" + tessera::to_string(dims()) + "|" + join(device_ids(*this), number) + "|" +
          join(local_ids(), number) + "|" +
          join(local_devices(), [](Device d) { return tessera::to_string(d); });
 }
@@ -312,7 +372,21 @@ Mesh Mesh::from_string(const std::string& text) {
   state.dims = parse_mesh_dims(fields[1]);
   for (const auto& id : items(fields[3])) state.local_ids.push_back(parse_count(id, text));
   for (const auto& d : items(fields[4])) state.local_devices.push_back(device_from_string(d));
-  const Mesh mesh = make(std::move(state));
+  const Mesh whole = make(std::move(state));
+  // A view is written with the ids of its devices.
+  MeshDims first;
+  const std::vector<std::string> ids = items(fields[2]);
+  if (!ids.empty() && std::ssize(ids) < whole.size()) {
+    const int64_t id = parse_count(ids.front(), text);
+    if (id < 0 || id >= whole.size()) throw unreadable_mesh(text);
+    const std::vector<int64_t> from = whole.coordinates(id);
+    const std::vector<int64_t> to =
+        whole.coordinates(std::min(parse_count(ids.back(), text), whole.size() - 1));
+    for (size_t d = 0; d < from.size(); ++d) {
+      if (from[d] == to[d]) first.emplace_back(whole.dims()[d].first, from[d]);
+    }
+  }
+  const Mesh mesh = whole.view(first);
   if (mesh.to_string() != text) throw unreadable_mesh(text);
   return mesh;
 }

@@ -31,7 +31,8 @@ using DimMask = uint32_t;
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
 /// ids are row-major, last dimension fastest. A handle: copies share one immutable mesh. Two meshes
 /// are equal if their names, dimensions, local ids and devices are equal, the same processes hold
-/// their devices, and they share a communicator and a weight placement.
+/// their devices, and they share a communicator and a weight placement; two views are, if they are
+/// views of equal meshes at the same coordinates.
 class Mesh {
  public:
   Mesh() = default;
@@ -59,10 +60,27 @@ class Mesh {
   /// Global ids of this process's devices, ascending, and the device of each id.
   const std::vector<int64_t>& local_ids() const { return state().local_ids; }
   const std::vector<Device>& local_devices() const { return state().local_devices; }
-  bool is_local() const { return static_cast<int64_t>(local_ids().size()) == size(); }
+  /// Whether this process holds all devices, those of the view if this is one.
+  bool is_local() const { return static_cast<int64_t>(local_ids().size()) == state().devices; }
   /// The interval of coordinates that this process holds along each dimension. Its devices fill the
   /// box of these intervals.
   const std::vector<Interval>& local_box() const { return state().local_box; }
+
+  /// Returns the part of this mesh at the given coordinates, such as {{"stage", 1}}: a mesh of the
+  /// same dimensions and sizes, of which only these coordinates have devices. So shards, random
+  /// numbers and denominators are those of the whole mesh, and only the processes that hold these
+  /// devices take part in collectives. A dimension of size 1 fixes nothing. Throws MeshError for an
+  /// unknown dimension, a coordinate out of range, and one that differs from this view's.
+  Mesh view(const MeshDims& coordinates) const;
+  /// Whether this is a view that lacks some devices of its root.
+  bool is_view() const { return state().root != nullptr; }
+  /// Returns the mesh that this is a view of; itself if it is no view.
+  Mesh root() const { return is_view() ? Mesh(state().root) : *this; }
+  /// The dimensions of which a view has one coordinate; none if this is no view.
+  DimMask fixed_dims() const { return state().fixed; }
+  /// The intervals of coordinates that have devices: one coordinate of a fixed dimension, all of
+  /// any other.
+  const std::vector<Interval>& box() const { return state().box; }
 
   /// The communicator of this mesh's collectives; null if this process holds all devices.
   const std::shared_ptr<detail::Communicator>& communicator() const { return state().communicator; }
@@ -73,7 +91,7 @@ class Mesh {
 
   /// "name|batch=4,model=2|0,1,…,7|0,…,7|cpu:0,…": dimensions, global ids, local ids, devices.
   std::string to_string() const;
-  /// "batch=4, model=2", the form in error texts.
+  /// "batch=4, model=2", the form in error texts; of a view "stage=2, batch=4 at stage 1".
   std::string describe() const;
   /// Parses the text of to_string(), without a communicator. Throws MeshError on any other text.
   static Mesh from_string(const std::string& text);
@@ -95,9 +113,15 @@ class Mesh {
     /// Null: weights are stored on this mesh.
     std::shared_ptr<const detail::WeightPlacement> weight_placement;
     size_t hash = 0;
+    std::vector<Interval> box;          ///< the coordinates that have devices
+    int64_t devices = 1;                ///< in `box`
+    DimMask fixed = 0;                  ///< dimensions of which a view has one coordinate
+    std::shared_ptr<const State> root;  ///< null: no view
   };
   explicit Mesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   static Mesh make(State state);
+  /// Returns the sub-mesh of the root through a device.
+  Mesh sub_mesh_through(int64_t device, const std::vector<std::string>& names) const;
 
   const State& state() const {
     return detail::handle_state(state_, "Mesh", "make it with create_mesh()");

@@ -11,6 +11,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/tensor/internal/transfer.hpp>
 
 namespace tessera {
 
@@ -233,10 +234,13 @@ std::vector<at::Tensor> unpack(const DTensor& value) {
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout) { return pack(value, layout); }
 
 DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
-  if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
-  if (!value.mesh().is_local()) return pack(value.full(), layout);
+  const Mesh &from = value.mesh(), to = abstract_layout(layout).mesh();
+  const bool connected = from.communicator() != nullptr &&
+                         (!to.communicator() || to.communicator() == from.communicator());
+  if (connected || from.root() == to.root()) return transfer_value(value, layout);
+  if (!from.is_local()) return pack(value.full(), layout);
   // Avoids the host, and copies nothing if both meshes share memory.
-  const DTensor replicated = relayout_value(value, Layout::replicated(value.mesh(), value.rank()));
+  const DTensor replicated = relayout_value(value, Layout::replicated(from, value.rank()));
   check_tensor(replicated.blocks()[0], layout);
   return shard_tensor(replicated.blocks()[0], 0, value.shape(), layout, false);
 }

@@ -35,8 +35,8 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
 /// Returns one tensor per local device, in mesh order (tf.experimental.dtensor.unpack); views.
 std::vector<at::Tensor> unpack(const DTensor& value);
 
-/// Copies the value to another mesh. A host tensor: same as pack. Between meshes the value passes
-/// through a full copy. Collective on both meshes.
+/// Copies the value to another mesh. A host tensor: same as pack. Between views of one mesh each
+/// device gets its shard of the nearest devices that have it. Collective on both meshes.
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout);
 namespace detail {
 /// Throws ConfigError beginning with `where` for a tensor of complex numbers, which would lose

@@ -223,6 +223,27 @@ TEST_CASE("the gradient of relayout and copy_to_mesh returns to the value's layo
   CHECK(tape.gradient(y, moved).layout() == moved.layout());
 }
 
+TEST_CASE("the gradient of a transfer to another view is transferred back") {
+  const at::Tensor x = numbers({4, 6}, 1);
+  const Mesh stages = virtual_mesh({2, 2});
+  const Mesh first = stages.view({{"x", 0}}), second = stages.view({{"x", 1}});
+  const DTensor input = pack(x, Layout({"y", nullptr}, first));
+  for (const LayoutSpec& spec :
+       {LayoutSpec{"y", nullptr}, LayoutSpec{nullptr, "y"}, LayoutSpec{nullptr, nullptr}}) {
+    GradientTape tape;
+    tape.watch(input);
+    const DTensor there = copy_to_mesh(input, Layout(spec, second));
+    const DTensor y = ops::square(there);
+    CHECK(y.mesh() == second);
+    CommLog log;
+    const CommLogScope scope(log);
+    const DTensor gradient = tape.gradient(y, input);
+    CHECK(gradient.layout() == input.layout());
+    CHECK(same(gradient, 2 * x) == "");
+    CHECK(log.count(CommOp::transfer, "x") == 1);
+  }
+}
+
 TEST_CASE("on_ready is called once per source, as soon as its gradient is complete") {
   const ThreeLayers net;
   GradientTape tape;

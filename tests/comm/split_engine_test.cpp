@@ -31,6 +31,10 @@ class NotingEngine final : public Engine {
                      std::vector<std::vector<at::Tensor>>&) override {
     return note("all_to_all");
   }
+  WorkPtr exchange(const CollectiveCall&, const std::vector<Message>&,
+                   const std::vector<Message>&) override {
+    return note("exchange");
+  }
   void flush() override { notes += "flush; "; }
   void abort(const std::string& reason) override { notes += "abort: " + reason; }
 
@@ -60,9 +64,11 @@ TEST_CASE("tensors on CPUs and on GPUs use separate engines") {
   engine->all_to_all({}, nothing, nothing);
   engine->all_to_all({}, {{{}, here}}, nothing);
   engine->all_to_all({}, nothing, received);
+  const Mesh mesh = create_mesh({{"stage", 2}});
+  engine->exchange({.op = CommOp::transfer, .mesh = mesh, .shape = {2}}, {{0, here}}, {});
   engine->flush();
   engine->abort("over");
-  CHECK(host->notes == "call 7; all_reduce; all_to_all; flush; abort: over");
+  CHECK(host->notes == "call 7; all_reduce; all_to_all; exchange; flush; abort: over");
   CHECK(gpus->notes == "call 7; all_gather; reduce_scatter; all_to_all; flush; abort: over");
   CHECK((engine->rank() == 1 && engine->size() == 2));
 }

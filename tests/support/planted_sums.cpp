@@ -60,6 +60,10 @@ class PlantedCommunicator final : public Communicator {
                      std::vector<std::vector<at::Tensor>>& recv) override {
     return inner_->all_to_all(group, send, recv);
   }
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override {
+    return inner_->exchange(call, sends, recvs);
+  }
   void abort(const std::string& reason) override { inner_->abort(reason); }
 
  private:

@@ -100,6 +100,44 @@ std::vector<std::string> Rendezvous::gather(int rank, const std::string& key,
   return all;
 }
 
+std::shared_ptr<Rendezvous::Slot> Rendezvous::slot_locked(int from, int to, size_t number) {
+  auto& slots = edges_[{from, to}].slots;
+  while (slots.size() <= number) slots.push_back(std::make_shared<Slot>());
+  return slots[number];
+}
+
+void Rendezvous::check_slot(const Slot& slot, int from, int to) {
+  if (slot.sent.empty() || slot.awaited.empty() || slot.sent == slot.awaited) return;
+  fail_locked(
+      str("rank ", to, " awaits ", slot.awaited, " of rank ", from, ", which sends ", slot.sent));
+}
+
+void Rendezvous::send(int from, int to, const std::string& what, at::Tensor tensor) {
+  const Lock lock(mutex_);
+  check_locked();
+  const auto slot = slot_locked(from, to, edges_[{from, to}].sent++);
+  slot->sent = what;
+  slot->tensor = std::move(tensor);
+  check_slot(*slot, from, to);
+  changed_.notify_all();
+}
+
+std::shared_ptr<Rendezvous::Slot> Rendezvous::receive(int from, int to, const std::string& what) {
+  const Lock lock(mutex_);
+  check_locked();
+  const auto slot = slot_locked(from, to, edges_[{from, to}].awaited++);
+  slot->awaited = what;
+  check_slot(*slot, from, to);
+  return slot;
+}
+
+at::Tensor Rendezvous::take(const Slot& slot) {
+  Lock lock(mutex_);
+  check_locked();
+  await(lock, slot.awaited, [&] { return slot.tensor.defined(); });
+  return slot.tensor;
+}
+
 void Rendezvous::leave(int rank) {
   const Lock lock(mutex_);
   left_[static_cast<size_t>(rank)] = true;

@@ -31,6 +31,17 @@ class Rendezvous {
   /// n-th of the others.
   std::vector<std::string> gather(int rank, const std::string& key, const std::string& text);
 
+  /// One message from a rank to another, known to the one that comes first.
+  struct Slot {
+    std::string sent, awaited;  ///< what either side calls it
+    at::Tensor tensor;
+  };
+  /// Sends a tensor; the n-th message from one rank to another matches the n-th receive().
+  void send(int from, int to, const std::string& what, at::Tensor tensor);
+  std::shared_ptr<Slot> receive(int from, int to, const std::string& what);
+  /// Returns the tensor once it is sent.
+  at::Tensor take(const Slot& slot);
+
   /// Announces that the rank makes no more calls.
   void leave(int rank);
   void abort(const std::string& reason);
@@ -61,6 +72,14 @@ class Rendezvous {
   std::vector<bool> left_;
   std::vector<std::shared_ptr<Meeting>> waits_in_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> open_;
+  /// The messages of each pair of ranks, and how many were sent and awaited.
+  struct Edge {
+    std::vector<std::shared_ptr<Slot>> slots;
+    size_t sent = 0, awaited = 0;
+  };
+  std::shared_ptr<Slot> slot_locked(int from, int to, size_t number);
+  void check_slot(const Slot& slot, int from, int to);
+  std::map<std::pair<int, int>, Edge> edges_;
   std::map<std::string, std::vector<std::vector<std::string>>> texts_;  ///< texts of a key, by rank
 };
 

@@ -48,6 +48,27 @@ std::string describe(const at::Tensor& tensor) {
   return str(c10::toString(tensor.scalar_type()), " ", to_string(tensor.sizes().vec()));
 }
 
+/// Messages of other ranks, which arrive only when waited for.
+class AwaitedMessages final : public Work {
+ public:
+  AwaitedMessages(std::shared_ptr<Rendezvous> hub, int rank, const std::string& text,
+                  const std::vector<Message>& recvs)
+      : hub_(std::move(hub)) {
+    for (const Message& message : recvs) {
+      slots_.push_back({hub_->receive(message.rank, rank, text), message.tensor});
+    }
+  }
+  void wait() override {
+    for (const auto& [slot, target] : slots_) target.copy_(hub_->take(*slot));
+    slots_.clear();
+  }
+  bool done() const override { return slots_.empty(); }
+
+ private:
+  std::shared_ptr<Rendezvous> hub_;
+  std::vector<std::pair<std::shared_ptr<Rendezvous::Slot>, at::Tensor>> slots_;
+};
+
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<Rendezvous> hub, int rank) : hub_(hub), rank_(rank) {}
@@ -154,6 +175,18 @@ class ThreadCommunicator final : public Communicator {
       }
     }
     return work;
+  }
+
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override {
+    hub_->check_alive();
+    const std::string text = str(to_string(call.op), " of ", c10::toString(call.dtype), " ",
+                                 to_string(call.shape), " over ", call.mesh.names(call.dims));
+    for (const Message& message : sends) {
+      hub_->send(rank_, message.rank, text, message.tensor.clone());
+    }
+    if (recvs.empty()) return nullptr;
+    return std::make_shared<AwaitedMessages>(hub_, rank_, text, recvs);
   }
 
   void abort(const std::string& reason) override { hub_->abort(reason); }

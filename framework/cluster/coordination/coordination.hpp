@@ -52,15 +52,25 @@ struct Peer {
 };
 
 /// A collective call as seen by the control plane: its number, a hash of everything all ranks must
-/// agree on, and the same as readable text: "all_reduce of hidden/kernel on batch".
+/// agree on, and the same as readable text: "all_reduce of hidden/kernel on batch". Calls of some
+/// ranks only are numbered by themselves.
 struct CallRecord {
-  uint64_t number = 0;
-  uint64_t hash = 0;
-  int64_t step = -1;  ///< training step; -1: outside of a step
+  uint64_t number = 0;  ///< among the calls of the same ranks, counted from 1
+  uint64_t hash = 0;    ///< 0: ranks make such calls in different orders
+  int64_t step = -1;    ///< training step; -1: outside of a step
   std::string text;
   /// whether the collective has completed here. An asynchronous call that nobody waits for must
   /// become done by itself: a call that is not done after `timeout` ends the run.
   bool done = false;
+  std::vector<int> ranks = {};  ///< the ranks that make it, ascending; empty: all
+  /// number of the last call of all ranks before it; only for a call of some ranks
+  uint64_t after = 0;
+  uint64_t others = 0;  ///< how many calls of some ranks this rank has made, this one included
+
+  /// Returns the number of this rank's last call of all ranks.
+  uint64_t number_of_all() const { return ranks.empty() ? number : after; }
+  /// Returns how many calls this rank has made.
+  uint64_t count() const { return number_of_all() + others; }
 };
 
 /// Coordinates the processes of a run apart from collectives: start-up, exchange of small texts,

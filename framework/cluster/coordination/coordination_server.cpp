@@ -174,7 +174,7 @@ void CoordinationServer::handle(Connection& connection, const Frame& frame) {
   std::optional<PendingGather> complete;
   std::string reason;
   if (frame.type == FrameType::calls && phase_ == Phase::asking) {
-    std::vector<CallRecord> calls(body.count(40));
+    std::vector<CallRecord> calls(body.count(64));
     for (CallRecord& call : calls) call = body.call();
     monitor_->set_calls(rank, std::move(calls));
     answered_.insert(rank);

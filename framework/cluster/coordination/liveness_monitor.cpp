@@ -54,7 +54,9 @@ void LivenessMonitor::discount_pause(Time::duration duration) {
 }
 
 std::string LivenessMonitor::compare(int rank, const CallRecord& call) {
-  const auto [at, is_first] = seen_.try_emplace(call.number, rank, call);
+  if (call.hash == 0) return "";
+  const auto [at, is_first] =
+      seen_.try_emplace({call.number_of_all(), call.ranks, call.number}, rank, call);
   if (seen_.size() > max_seen) seen_.erase(seen_.begin());
   if (is_first || at->second.second.hash == call.hash) return "";
   const auto& [other, its_call] = at->second;
@@ -66,8 +68,8 @@ std::string LivenessMonitor::on_heartbeat(int rank, const std::optional<CallReco
                                           Time now) {
   Member& it = member(rank);
   // A check() may overtake a heartbeat that was composed before it.
-  if (!last || (it.last && last->number < it.last->number)) return "";
-  const bool same = it.last && it.last->number == last->number;
+  if (!last || (it.last && last->count() < it.last->count())) return "";
+  const bool same = it.last && it.last->count() == last->count();
   if (last->done) {
     it.in_call_since.reset();
   } else if (!same || !it.in_call_since) {
@@ -81,7 +83,7 @@ std::string LivenessMonitor::on_heartbeat(int rank, const std::optional<CallReco
 std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
                                    std::optional<PendingGather>& complete) {
   Member& it = member(rank);
-  if (!it.last || call.number >= it.last->number) {
+  if (!it.last || call.count() >= it.last->count()) {
     it.last = call;
     it.in_call_since.reset();
   }
@@ -155,15 +157,15 @@ std::string LivenessMonitor::find_late(Time now) {
 
 std::string LivenessMonitor::find_stuck(Time now) {
   // Position of the ranks furthest behind; a rank that never made a call is before all others.
-  const auto position = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
+  const auto position = [](const Member& it) { return it.last ? it.last->number_of_all() + 1 : 0; };
   uint64_t first = UINT64_MAX;
   for (const Member& it : members_) {
     if (it.state.empty()) first = std::min(first, position(it));
   }
   for (const Member& it : members_) {
     if (!it.state.empty() || !it.in_call_since || now - *it.in_call_since <= timeout_) continue;
-    const std::string waiting = waiting_in_call(it.last->number);
-    if (position(it) == first) {
+    const std::string waiting = waiting_in_call(*it.last);
+    if (position(it) == first || !it.last->ranks.empty()) {
       // A rank that has completed the call and was stopped afterwards blocks the others, too.
       for (const Peer& peer : peers_) {
         if (is_present(peer.rank) && misses_heartbeats(peer.rank, now))
@@ -189,12 +191,13 @@ std::string LivenessMonitor::find_left() const {
       return left_text(peer, departed.note, waiting_text(*pending));
     }
     for (const Member& it : members_) {
-      if (!it.in_call_since) continue;
-      const bool lags = !departed.last || departed.last->number < it.last->number;
-      const bool gave_up =
-          !lags && departed.last->number == it.last->number && !departed.last->done;
+      // Whether those of some ranks still end, find_stranded() sees by the time.
+      if (!it.in_call_since || !it.last->ranks.empty()) continue;
+      const bool lags = !departed.last || departed.last->number_of_all() < it.last->number;
+      const bool gave_up = !lags && departed.last->ranks.empty() &&
+                           departed.last->number == it.last->number && !departed.last->done;
       if (lags || gave_up) {
-        return left_text(peer, departed.note, waiting_in_call(it.last->number));
+        return left_text(peer, departed.note, waiting_in_call(*it.last));
       }
     }
   }
@@ -204,23 +207,29 @@ std::string LivenessMonitor::find_left() const {
 std::string LivenessMonitor::find_stranded(Time now) const {
   for (const Peer& peer : peers_) {
     const Member& departed = members_[static_cast<size_t>(peer.rank)];
-    if (departed.state != "left" || departed.note.empty()) continue;
+    if (departed.state != "left") continue;
     for (const Member& it : members_) {
       if (!it.state.empty() || !it.in_call_since) continue;
+      const std::vector<int>& with = it.last->ranks;
+      const bool together = std::find(with.begin(), with.end(), peer.rank) != with.end();
+      if (departed.note.empty() && !together) continue;
       const Time since = std::max(*it.in_call_since, departed.left_at);
       if (now - since <= std::min(max_last_call, timeout_)) continue;
-      return left_text(peer, departed.note, waiting_in_call(it.last->number));
+      return left_text(peer, departed.note, waiting_in_call(*it.last));
     }
   }
   return "";
 }
 
-std::string LivenessMonitor::waiting_in_call(uint64_t number) const {
+std::string LivenessMonitor::waiting_in_call(const CallRecord& call) const {
   std::vector<int> ranks;
   std::string where;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const Member& it = members_[rank];
-    if (!it.in_call_since || it.last->number != number) continue;
+    if (!it.in_call_since || it.last->number != call.number || it.last->ranks != call.ranks ||
+        it.last->text != call.text) {
+      continue;
+    }
     ranks.push_back(static_cast<int>(rank));
     where = call_text(*it.last);
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,14 +80,15 @@ class LivenessMonitor {
   std::string find_left() const;
   /// Finds ranks whose call does not end since a rank that failed, maybe within it, has left.
   std::string find_stranded(Time now) const;
-  std::string waiting_in_call(uint64_t number) const;
+  std::string waiting_in_call(const CallRecord& call) const;
 
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
   std::vector<Member> members_;
   PendingGathers pending_;
-  /// the first rank seen in a call and its record, by call number
-  std::map<uint64_t, std::pair<int, CallRecord>> seen_;
+  /// the first rank seen in a call and its record, by the number of the last call of all ranks, the
+  /// ranks of the call and its number among theirs
+  std::map<std::tuple<uint64_t, std::vector<int>, uint64_t>, std::pair<int, CallRecord>> seen_;
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
 #include <tessera/framework/cluster/coordination/wire_format.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -92,7 +93,10 @@ BodyWriter& BodyWriter::text(std::string_view value) {
 
 BodyWriter& BodyWriter::call(const CallRecord& call) {
   number(call.number).number(call.hash).number(static_cast<uint64_t>(call.step));
-  return number(call.done ? 1 : 0).text(call.text);
+  number(call.done ? 1 : 0).text(call.text).number(call.after).number(call.others);
+  number(call.ranks.size());
+  for (const int rank : call.ranks) number(static_cast<uint64_t>(rank));
+  return *this;
 }
 
 BodyWriter& BodyWriter::last_call(const std::vector<CallRecord>& calls) {
@@ -129,6 +133,12 @@ CallRecord BodyReader::call() {
   call.step = static_cast<int64_t>(number());
   call.done = number() != 0;
   call.text = text();
+  call.after = number();
+  call.others = number();
+  call.ranks.resize(count(sizeof(uint64_t)));
+  for (int& rank : call.ranks) {
+    rank = static_cast<int>(std::min<uint64_t>(number(), std::numeric_limits<int>::max()));
+  }
   return call;
 }
 

@@ -34,6 +34,8 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   /// Makes current and future collectives throw CommError with `reason`. It replaces an earlier
   /// failure, since it explains more.
   void abort(const std::string& reason);
+  /// Ends the queue with the line of an error, unless it has ended.
+  void fail(const std::string& line);
 
  private:
   struct Entry {
@@ -54,7 +56,6 @@ class CollectiveQueue final : public std::enable_shared_from_this<CollectiveQueu
   void start(Lock& lock, Entry& entry);
   void run_front(Lock& lock);
   void check_locked() const;
-  void fail(const std::string& line);
 
   std::unique_ptr<Transport> transport_;
   std::mutex mutex_;

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/cpu/collective_queue.hpp>
 #include <tessera/framework/comm/cpu/result_buffers.hpp>
+#include <tessera/framework/comm/cpu/transfer_lane.hpp>
 #include <tessera/framework/comm/cpu/tree_reduce_task.hpp>
 #include <tessera/framework/comm/internal/scattered_parts.hpp>
 #include <tessera/framework/comm/internal/tree_reduce.hpp>
@@ -37,7 +38,10 @@ class P2pEngine final : public Engine {
  public:
   explicit P2pEngine(std::unique_ptr<Transport> transport)
       : queue_(std::make_shared<CollectiveQueue>(std::move(transport))),
-        local_(local_communicator()) {
+        local_(local_communicator()),
+        lane_(std::make_unique<TransferLane>(
+            queue_->transport().apart(),
+            [queue = queue_](const std::string& line) { queue->fail(line); })) {
     queue_->open();
   }
   ~P2pEngine() override { queue_->close(); }
@@ -58,7 +62,15 @@ class P2pEngine final : public Engine {
                          std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  void flush() override { transport().flush(); }
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override {
+    queue_->check();
+    return lane_->exchange(describe_transfer(call), sends, recvs);
+  }
+  void flush() override {
+    lane_->flush();
+    transport().flush();
+  }
   void abort(const std::string& reason) override { queue_->abort(reason); }
 
  private:
@@ -89,6 +101,7 @@ class P2pEngine final : public Engine {
 
   std::shared_ptr<CollectiveQueue> queue_;
   std::shared_ptr<Communicator> local_;
+  std::unique_ptr<TransferLane> lane_;
   ResultBuffers memory_;
   uint64_t call_ = 0;
   std::map<uint64_t, uint64_t> counts_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -18,7 +19,9 @@ namespace tessera::detail {
 namespace {
 
 constexpr size_t unit = SharedRing::unit;
-/// Size of all rings of a rank together.
+/// Messages of one lane never wait for those of another.
+constexpr size_t lanes = 2;
+/// Size of all rings of a rank and lane together.
 constexpr size_t segment_bytes = size_t{2} << 20;
 constexpr size_t min_ring_bytes = size_t{128} << 10;
 /// Polls before a waiting thread sleeps: the other rank may need this processor.
@@ -32,32 +35,33 @@ size_t ring_bytes_for(int ranks) {
 
 class SharedMemoryTransport final : public Transport {
  public:
+  /// The peers of either lane, by rank; null if no memory is shared.
+  using Peers = std::vector<std::unique_ptr<ShmPeer>>;
+
   SharedMemoryTransport(int rank, std::unique_ptr<ShmSegment> segment,
-                        std::vector<std::unique_ptr<ShmPeer>> neighbours,
-                        std::unique_ptr<Transport> other)
+                        std::array<Peers, lanes> peers, std::unique_ptr<Transport> other)
       : rank_(rank),
         segment_(std::move(segment)),
-        neighbours_(std::move(neighbours)),
-        other_(std::move(other)) {}
-  ~SharedMemoryTransport() override {
-    for (const auto& neighbour : neighbours_) {
-      if (neighbour) neighbour->leave();
-    }
-  }
+        peers_(std::move(peers)),
+        other_(std::move(other)),
+        apart_(*this) {}
+  ~SharedMemoryTransport() override { leave_all(); }
 
   std::string name() const override { return other_ ? "shared memory and gloo" : "shared memory"; }
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(neighbours_.size()); }
+  int size() const override { return static_cast<int>(peers_[0].size()); }
 
-  TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override;
-  TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override;
-  TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override;
-
-  bool sends_in_background() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::none_of(neighbours_.begin(), neighbours_.end(),
-                        [](const auto& neighbour) { return neighbour && neighbour->sends(); });
+  TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override {
+    return send(0, to, tag, data, bytes);
   }
+  TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override {
+    return recv(0, from, tag, data, bytes);
+  }
+  TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override {
+    return recv(0, from, tag, bytes, std::move(reader));
+  }
+  bool sends_in_background() const override { return sends_in_background(0); }
+  Transport& apart() override { return apart_; }
 
   void flush() override {
     if (other_) other_->flush();
@@ -70,30 +74,71 @@ class SharedMemoryTransport final : public Transport {
     }
     aborted_ = true;
     segment_->ring_bell();
-    for (const auto& neighbour : neighbours_) {
-      if (neighbour) neighbour->leave();
-    }
+    leave_all();
     if (other_) other_->abort(reason);
   }
 
  private:
   class SharedTransfer;
 
-  ShmPeer* neighbour(int peer) const { return neighbours_[static_cast<size_t>(peer)].get(); }
-  TransferPtr post(int peer, const PostPtr& post, bool sends);
-  bool drop(int peer, const PostPtr& post) {
+  /// The second lane: the same peers, through rings of its own.
+  class Apart final : public Transport {
+   public:
+    explicit Apart(SharedMemoryTransport& both) : both_(both) {}
+    std::string name() const override { return both_.name(); }
+    int rank() const override { return both_.rank(); }
+    int size() const override { return both_.size(); }
+    TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override {
+      return both_.send(1, to, tag, data, bytes);
+    }
+    TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override {
+      return both_.recv(1, from, tag, data, bytes);
+    }
+    TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override {
+      return both_.recv(1, from, tag, bytes, std::move(reader));
+    }
+    bool sends_in_background() const override { return both_.sends_in_background(1); }
+    void flush() override { both_.flush(); }
+    void abort(const std::string& reason) override { both_.abort(reason); }
+
+   private:
+    SharedMemoryTransport& both_;
+  };
+
+  TransferPtr send(size_t lane, int to, uint64_t tag, const void* data, size_t bytes);
+  TransferPtr recv(size_t lane, int from, uint64_t tag, void* data, size_t bytes);
+  TransferPtr recv(size_t lane, int from, uint64_t tag, size_t bytes, Reader reader);
+  bool sends_in_background(size_t lane) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return neighbour(peer)->drop(post);
+    return std::none_of(peers_[lane].begin(), peers_[lane].end(),
+                        [](const auto& peer) { return peer && peer->sends(); });
   }
-  void wait(int peer, Post& post);
+  void leave_all() {
+    for (const Peers& peers : peers_) {
+      for (const auto& peer : peers) {
+        if (peer) peer->leave();
+      }
+    }
+  }
+
+  ShmPeer* neighbour(size_t lane, int peer) const {
+    return peers_[lane][static_cast<size_t>(peer)].get();
+  }
+  TransferPtr post(ShmPeer& peer, int rank, const PostPtr& post, bool sends);
+  bool drop(ShmPeer& peer, const PostPtr& post) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return peer.drop(post);
+  }
+  void wait(ShmPeer& peer, int rank, Post& post);
   void move_all();
   void check();
   [[noreturn]] void fail(int peer, const std::string& what);
 
   int rank_;
   std::unique_ptr<ShmSegment> segment_;
-  std::vector<std::unique_ptr<ShmPeer>> neighbours_;  ///< by rank; null if no memory is shared
+  std::array<Peers, lanes> peers_;
   std::unique_ptr<Transport> other_;
+  Apart apart_;
   mutable std::mutex mutex_;
   std::mutex reason_mutex_;
   std::string reason_;
@@ -103,69 +148,75 @@ class SharedMemoryTransport final : public Transport {
 
 class SharedMemoryTransport::SharedTransfer final : public Transfer {
  public:
-  SharedTransfer(SharedMemoryTransport& transport, int peer, PostPtr post)
-      : transport_(transport), peer_(peer), post_(std::move(post)) {}
+  SharedTransfer(SharedMemoryTransport& transport, ShmPeer& peer, int rank, PostPtr post)
+      : transport_(transport), peer_(peer), rank_(rank), post_(std::move(post)) {}
   ~SharedTransfer() override {
     if (!post_->done && !transport_.drop(peer_, post_)) transport_.abort("a message was cut off");
   }
-  void wait() override { transport_.wait(peer_, *post_); }
+  void wait() override { transport_.wait(peer_, rank_, *post_); }
 
  private:
   SharedMemoryTransport& transport_;
-  int peer_;
+  ShmPeer& peer_;
+  int rank_;
   PostPtr post_;
 };
 
-TransferPtr SharedMemoryTransport::send(int to, uint64_t tag, const void* data, size_t bytes) {
-  if (!neighbour(to)) return other_->send(to, tag, data, bytes);
+TransferPtr SharedMemoryTransport::send(size_t lane, int to, uint64_t tag, const void* data,
+                                        size_t bytes) {
+  if (!neighbour(lane, to)) return other_->send(to, tag, data, bytes);
   const auto message = std::make_shared<Post>();
   message->tag = tag;
   message->bytes = bytes;
   message->memory = static_cast<std::byte*>(const_cast<void*>(data));
-  return post(to, message, true);
+  return post(*neighbour(lane, to), to, message, true);
 }
 
-TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, void* data, size_t bytes) {
-  if (!neighbour(from)) return other_->recv(from, tag, data, bytes);
+TransferPtr SharedMemoryTransport::recv(size_t lane, int from, uint64_t tag, void* data,
+                                        size_t bytes) {
+  if (!neighbour(lane, from)) return other_->recv(from, tag, data, bytes);
   const auto message = std::make_shared<Post>();
   message->tag = tag;
   message->bytes = bytes;
   message->memory = static_cast<std::byte*>(data);
-  return post(from, message, false);
+  return post(*neighbour(lane, from), from, message, false);
 }
 
-TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, size_t bytes, Reader reader) {
-  if (!neighbour(from)) return other_->recv(from, tag, bytes, std::move(reader));
+TransferPtr SharedMemoryTransport::recv(size_t lane, int from, uint64_t tag, size_t bytes,
+                                        Reader reader) {
+  if (!neighbour(lane, from)) return other_->recv(from, tag, bytes, std::move(reader));
   const auto message = std::make_shared<Post>();
   message->tag = tag;
   message->bytes = bytes;
   message->reader = std::move(reader);
-  return post(from, message, false);
+  return post(*neighbour(lane, from), from, message, false);
 }
 
-TransferPtr SharedMemoryTransport::post(int peer, const PostPtr& post, bool sends) {
+TransferPtr SharedMemoryTransport::post(ShmPeer& peer, int rank, const PostPtr& post, bool sends) {
   check();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (sends) {
-    neighbour(peer)->add_send(post);
+    peer.add_send(post);
     // A completed message may be one that another thread waits for.
-    if (neighbour(peer)->move() && waiters_ > 0) segment_->ring_bell();
+    if (peer.move() && waiters_ > 0) segment_->ring_bell();
   } else {
-    neighbour(peer)->add_recv(post);
+    peer.add_recv(post);
   }
-  return std::make_unique<SharedTransfer>(*this, peer, post);
+  return std::make_unique<SharedTransfer>(*this, peer, rank, post);
 }
 
 void SharedMemoryTransport::move_all() {
   bool completed = false;
-  for (const auto& neighbour : neighbours_) {
-    if (neighbour) completed = neighbour->move() || completed;
+  for (const Peers& peers : peers_) {
+    for (const auto& peer : peers) {
+      if (peer) completed = peer->move() || completed;
+    }
   }
   // A completed message may be one that another thread waits for.
   if (completed && waiters_ > 1) segment_->ring_bell();
 }
 
-void SharedMemoryTransport::wait(int peer, Post& post) {
+void SharedMemoryTransport::wait(ShmPeer& peer, int rank, Post& post) {
   struct Waiting {
     explicit Waiting(std::atomic<int>& count) : count_(count) { ++count_; }
     ~Waiting() { --count_; }
@@ -180,18 +231,18 @@ void SharedMemoryTransport::wait(int peer, Post& post) {
       post.read_now = true;
       check();
       move_all();
-      gone = neighbour(peer)->gone();
+      gone = peer.gone();
     }
     if (post.done && post.error) std::rethrow_exception(post.error);
     if (post.done) return;
     check();
-    if (gone) fail(peer, "it left");
+    if (gone) fail(rank, "it left");
     if (++spins < max_spins) {
       sched_yield();
       continue;
     }
     segment_->sleep(seen, max_sleep);
-    if (segment_->bell() == seen && neighbour(peer)->dead()) fail(peer, "its process ended");
+    if (segment_->bell() == seen && peer.dead()) fail(rank, "its process ended");
     spins = 0;
   }
 }
@@ -234,8 +285,9 @@ uint64_t random_cookie() {
 std::unique_ptr<ShmSegment> open_segment(const Offer& offer, int ranks) {
   if (offer.descriptor < 0) return nullptr;
   try {
-    return std::make_unique<ShmSegment>(offer.process, offer.descriptor, ranks,
-                                        ring_bytes_for(ranks), offer.cookie);
+    return std::make_unique<ShmSegment>(offer.process, offer.descriptor,
+                                        ranks * static_cast<int>(lanes), ring_bytes_for(ranks),
+                                        offer.cookie);
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -249,7 +301,8 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
   Offer mine{getpid(), -1, random_cookie()};
   std::unique_ptr<ShmSegment> segment;
   try {
-    segment = std::make_unique<ShmSegment>(options.size, ring_bytes_for(options.size), mine.cookie);
+    segment = std::make_unique<ShmSegment>(options.size * static_cast<int>(lanes),
+                                           ring_bytes_for(options.size), mine.cookie);
     mine.descriptor = segment->descriptor();
   } catch (const std::exception&) {
     // All messages of this rank then use the other transport.
@@ -263,24 +316,30 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
     if (theirs[r]) reached[r] = '1';
   }
   const std::vector<std::string> all = options.gather(reached);
-  std::vector<std::unique_ptr<ShmPeer>> neighbours(size);
+  std::array<SharedMemoryTransport::Peers, lanes> peers;
+  for (auto& of_lane : peers) of_lane.resize(size);
+  bool alone = true;
   bool others = false;
   for (size_t a = 0; a < size; ++a) {
     for (size_t b = 0; b < size; ++b) {
       const bool both = all.at(a).at(b) == '1' && all.at(b).at(a) == '1';
       others = others || (a != b && !both);
       if (a != me || !both) continue;
-      neighbours[b] = std::make_unique<ShmPeer>(from_text(offers[b]).process, std::move(theirs[b]),
-                                                segment->ring(static_cast<int>(b)), options.rank);
+      alone = false;
+      const std::shared_ptr<ShmSegment> shared = std::move(theirs[b]);
+      for (size_t lane = 0; lane < lanes; ++lane) {
+        const int ring = static_cast<int>(lane) * options.size;
+        peers[lane][b] = std::make_unique<ShmPeer>(from_text(offers[b]).process, shared,
+                                                   segment->ring(ring + static_cast<int>(b)),
+                                                   ring + options.rank);
+      }
     }
   }
   if (segment) segment->close_descriptor();
   std::unique_ptr<Transport> other = others ? options.other() : nullptr;
-  const bool alone = std::none_of(neighbours.begin(), neighbours.end(),
-                                  [](const auto& neighbour) { return neighbour != nullptr; });
   if (alone && other) return other;
-  return std::make_unique<SharedMemoryTransport>(options.rank, std::move(segment),
-                                                 std::move(neighbours), std::move(other));
+  return std::make_unique<SharedMemoryTransport>(options.rank, std::move(segment), std::move(peers),
+                                                 std::move(other));
 }
 
 }  // namespace tessera::detail

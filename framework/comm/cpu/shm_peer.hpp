@@ -33,9 +33,9 @@ using PostPtr = std::shared_ptr<Post>;
 /// and dead().
 class ShmPeer {
  public:
-  /// `segment` is the peer's; this rank, `here`, writes to its ring in it.
-  ShmPeer(pid_t process, std::unique_ptr<ShmSegment> segment, SharedRing in, int here)
-      : process_(process), segment_(std::move(segment)), in_(in), out_(segment_->ring(here)) {}
+  /// `segment` is the peer's; this rank writes to its ring number `out`.
+  ShmPeer(pid_t process, std::shared_ptr<ShmSegment> segment, SharedRing in, int out)
+      : process_(process), segment_(std::move(segment)), in_(in), out_(segment_->ring(out)) {}
 
   void add_send(const PostPtr& post) { sends_.push_back(post); }
   void add_recv(const PostPtr& post) { recvs_.push_back(post); }
@@ -60,7 +60,7 @@ class ShmPeer {
   bool begin_message();
 
   pid_t process_;
-  std::unique_ptr<ShmSegment> segment_;
+  std::shared_ptr<ShmSegment> segment_;
   SharedRing in_, out_;
   std::deque<PostPtr> sends_, recvs_;
   PostPtr current_;  ///< the receive whose message is next in the ring

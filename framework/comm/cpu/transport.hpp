@@ -40,6 +40,9 @@ class Transport {
   virtual TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) = 0;
   /// Whether sent messages arrive even if no thread of this rank waits for a transfer.
   virtual bool sends_in_background() const = 0;
+  /// Returns the transport for messages that wait for none of this one's, and none of this one's
+  /// for them: this one, if a message waits for no other. It lives as long as this one.
+  virtual Transport& apart() { return *this; }
   /// Returns once messages whose sends are done arrive even if this process ends, after a few
   /// seconds at most. Never throws CommError.
   virtual void flush() {}

@@ -58,4 +58,11 @@ inline int64_t sent_bytes(const std::vector<std::vector<at::Tensor>>& send) {
   return bytes;
 }
 
+/// Returns the bytes of all messages.
+inline int64_t message_bytes(const std::vector<Message>& messages) {
+  int64_t bytes = 0;
+  for (const Message& message : messages) bytes += tensor_bytes(message.tensor);
+  return bytes;
+}
+
 }  // namespace tessera::detail

@@ -1,13 +1,16 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 
 #include <limits>
+#include <set>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/mesh/internal/hosting.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -92,12 +95,19 @@ at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& inputs) {
   return out;
 }
 
+std::string describe_transfer(const CollectiveCall& call) {
+  const std::string along = call.mesh.names(call.dims);
+  return str(dtype_name(call.dtype), " ", to_string(call.shape), along.empty() ? "" : " along ",
+             along);
+}
+
 Communicator& communicator_of(const Mesh& mesh) {
   static const std::shared_ptr<Communicator> local = local_communicator();
   return mesh.communicator() ? *mesh.communicator() : *local;
 }
 
 bool is_first_rank(const Mesh& mesh) {
+  if (mesh.is_view()) return is_first_rank(mesh.root());
   return mesh.is_local() || communicator_of(mesh).rank() == 0;
 }
 
@@ -115,7 +125,16 @@ std::vector<int64_t> devices_of(const Mesh& mesh, int rank) {
   return ids;
 }
 
+std::vector<int> ranks_of(const Mesh& mesh) {
+  if (!mesh.is_view()) return {};
+  std::set<int> ranks;
+  for (int64_t id : device_ids(mesh)) ranks.insert(owner_of(mesh, id));
+  if (std::ssize(ranks) == communicator_of(mesh).size()) return {};
+  return {ranks.begin(), ranks.end()};
+}
+
 bool is_evenly_hosted(const Mesh& mesh) {
+  if (mesh.is_view()) return is_evenly_hosted(mesh.root());
   if (const Hosting* hosting = hosting_of(mesh)) return hosting->is_even();
   const auto devices = std::ssize(mesh.local_ids());
   return mesh.is_local() || devices * communicator_of(mesh).size() == mesh.size();

@@ -36,6 +36,12 @@ struct CollectiveCall {
   int64_t to_axis = -1;  ///< the axis that all_to_all shards instead
 };
 
+/// A tensor that is sent to a rank, or filled with what that rank sends.
+struct Message {
+  int rank = 0;
+  at::Tensor tensor;
+};
+
 /// A collective in progress. A null WorkPtr is a finished one.
 class Work {
  public:
@@ -112,6 +118,13 @@ class Communicator {
   /// sent.
   virtual WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                              std::vector<std::vector<at::Tensor>>& recv) = 0;
+  /// Sends tensors to other ranks and fills those that others send, beside the collectives, and
+  /// without begin(): only the ranks that send or receive call it. Sends never block, and receives
+  /// are posted at once; the work is that of the receives. Messages from one rank to another are
+  /// matched by their order alone, which must be the same on both, as must op, dtype, shape and
+  /// dimensions of `call`; others throw CommError. No tensor is empty.
+  virtual WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                           const std::vector<Message>& recvs) = 0;
   /// Makes current and future collectives throw CommError with `reason`, on every rank that can be
   /// reached.
   virtual void abort(const std::string& reason) = 0;
@@ -125,6 +138,9 @@ void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options);
 /// Reduces all tensors, in order; returns a single tensor unchanged.
 at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& inputs);
+
+/// Returns what an exchange moves, as all of its ranks know it: "float32 (4, 8) along stage".
+std::string describe_transfer(const CollectiveCall& call);
 
 /// Returns a communicator for a process that holds every device of its meshes.
 std::shared_ptr<Communicator> local_communicator();
@@ -142,6 +158,10 @@ int owner_of(const Mesh& mesh, int64_t device);
 std::vector<int64_t> devices_of(const Mesh& mesh, int rank);
 /// Whether all processes of the mesh hold boxes of one size.
 bool is_evenly_hosted(const Mesh& mesh);
+
+/// Returns the ranks that hold devices of the mesh, ascending: of a view, those of its devices.
+/// Empty if all of the communicator's ranks do.
+std::vector<int> ranks_of(const Mesh& mesh);
 
 /// Returns the group along `dims`, with `members[d]` members along mesh dimension d, at this
 /// process's coordinates of all other dimensions. Its reductions are in tree order in a

@@ -65,6 +65,14 @@ WorkPtr LocalCommunicator::all_to_all(const Group& group,
   return nullptr;
 }
 
+WorkPtr LocalCommunicator::exchange(const CollectiveCall&, const std::vector<Message>& sends,
+                                    const std::vector<Message>& recvs) {
+  check_alive();
+  throw CommError("local", "messages are between processes",
+                  str(sends.size(), " to send and ", recvs.size(), " to receive"),
+                  "create the mesh with create_distributed_mesh()");
+}
+
 void LocalCommunicator::abort(const std::string& reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   reason_ = reason;

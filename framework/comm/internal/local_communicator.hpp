@@ -22,6 +22,9 @@ class LocalCommunicator : public Communicator {
                          std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
+  /// Throws CommError: there is no other rank.
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override;
   void abort(const std::string& reason) override;
 
  protected:

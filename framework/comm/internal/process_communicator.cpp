@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <system_error>
 
 #include <tessera/framework/base/error.hpp>
@@ -132,13 +134,16 @@ void ProcessCommunicator::leave() {
 void ProcessCommunicator::begin(const CollectiveCall& call) {
   caller_ = std::this_thread::get_id();
   check_alive();
-  const auto [number, hash] = calls_->add(call, step_);
+  const std::vector<int> ranks = ranks_of(call.mesh);
+  if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), rank())) return;
+  const auto [count, number, hash] = calls_->add(call, ranks, step_);
   engine_->set_call(hash ^ number);
-  if (!checks_) return;
+  // Calls of some ranks are compared by heartbeats only: ranks that differ exchange nothing.
+  if (!checks_ || !ranks.empty()) return;
   try {
-    coordination_->check(calls_->record(number));
+    coordination_->check(calls_->record(count));
   } catch (const std::exception& error) {
-    fail(number, error.what());
+    fail(count, error.what());
   }
 }
 
@@ -264,7 +269,11 @@ template <class Run>
 WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run& run) {
   const ProfileSpan span(SpanKind::collective, name, bytes);
   check_alive();
-  const uint64_t call = calls_->count();
+  return run_call(calls_->count(), name, run);
+}
+
+template <class Run>
+WorkPtr ProcessCommunicator::run_call(uint64_t call, std::string_view name, const Run& run) {
   calls_->set_inside(call, true);
   WorkPtr work;
   try {
@@ -300,6 +309,19 @@ WorkPtr ProcessCommunicator::all_to_all(const Group& group,
                                         std::vector<std::vector<at::Tensor>>& recv) {
   return run("all_to_all", sent_bytes(send),
              [&] { return engine_->all_to_all(group, send, recv); });
+}
+
+WorkPtr ProcessCommunicator::exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                                      const std::vector<Message>& recvs) {
+  const ProfileSpan span(SpanKind::collective, "transfer", message_bytes(recvs));
+  caller_ = std::this_thread::get_id();
+  check_alive();
+  std::set<int> ranks = {rank()};
+  for (const std::vector<Message>* messages : {&sends, &recvs}) {
+    for (const Message& message : *messages) ranks.insert(message.rank);
+  }
+  const uint64_t count = calls_->add_transfer(call, {ranks.begin(), ranks.end()}, step_).count;
+  return run_call(count, "transfer", [&] { return engine_->exchange(call, sends, recvs); });
 }
 
 }  // namespace tessera::detail

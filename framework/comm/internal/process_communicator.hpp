@@ -86,6 +86,8 @@ class ProcessCommunicator final : public Communicator {
                          std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override;
   void abort(const std::string& reason) override { coordination()->abort(reason); }
 
  private:
@@ -104,6 +106,9 @@ class ProcessCommunicator final : public Communicator {
   /// Runs an operation of the engine for the current call; name and bytes are for the profile.
   template <class Run>
   WorkPtr run(std::string_view name, int64_t bytes, const Run& run);
+  /// Does the same for the call with this FlightRecorder::Added::count.
+  template <class Run>
+  WorkPtr run_call(uint64_t call, std::string_view name, const Run& run);
   /// Records that the thread of collectives is about to throw why the run is over.
   void notice();
   /// Throws the coordination's reason for the end of the run, or `error` if it has none.

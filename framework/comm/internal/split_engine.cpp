@@ -1,11 +1,34 @@
 #include <tessera/framework/comm/internal/split_engine.hpp>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/comm/internal/tree_reduce.hpp>
 
 namespace tessera::detail {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
+
+/// Messages that arrive on the host and are copied to where they belong when they are waited for.
+class StagedWork final : public Work {
+ public:
+  StagedWork(WorkPtr work, std::vector<Message> targets, std::vector<Message> arriving)
+      : work_(std::move(work)), targets_(std::move(targets)), arriving_(std::move(arriving)) {}
+  void wait() override {
+    work_->wait();
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      if (!targets_[i].tensor.is_same(arriving_[i].tensor)) {
+        targets_[i].tensor.copy_(arriving_[i].tensor);
+      }
+    }
+    targets_.clear();
+  }
+  bool done() const override { return work_->done(); }
+
+ private:
+  WorkPtr work_;
+  std::vector<Message> targets_, arriving_;
+};
 
 class SplitEngine final : public Engine {
  public:
@@ -42,6 +65,21 @@ class SplitEngine final : public Engine {
       }
     }
     return nullptr;  // no tensors to send or receive
+  }
+
+  /// Tensors on GPUs go through the host: NCCL has no exchange beside its collectives here.
+  WorkPtr exchange(const CollectiveCall& call, const std::vector<Message>& sends,
+                   const std::vector<Message>& recvs) override {
+    std::vector<Message> from, to;
+    for (const Message& message : sends) from.push_back({message.rank, message.tensor.cpu()});
+    for (const auto& [rank, tensor] : recvs) {
+      const bool here = tensor.is_cpu();
+      to.push_back(
+          {rank, here ? tensor : at::empty(tensor.sizes(), tensor.options().device(at::kCPU))});
+    }
+    WorkPtr work = host_->exchange(call, from, to);
+    if (!work) return nullptr;
+    return std::make_shared<StagedWork>(std::move(work), recvs, std::move(to));
   }
 
   void flush() override {

@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/scattered_parts.hpp>
 #include <tessera/framework/comm/internal/tree_reduce.hpp>
@@ -181,6 +182,13 @@ class NcclEngine final : public Engine {
       }
       copy_local(group, send, recv);
     });
+  }
+
+  /// Throws StateError: split_engine() sends messages beside the collectives through the host.
+  WorkPtr exchange(const CollectiveCall&, const std::vector<detail::Message>&,
+                   const std::vector<detail::Message>&) override {
+    throw StateError("nccl", "messages beside the collectives go through the engine for CPUs",
+                     "an exchange over NCCL", "use split_engine()");
   }
 
   void abort(const std::string& reason) override { comms_->abort(reason); }

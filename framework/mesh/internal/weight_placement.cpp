@@ -7,6 +7,11 @@ namespace tessera::detail {
 Mesh with_weight_placement(const Mesh& mesh, std::shared_ptr<const WeightPlacement> placement) {
   Mesh::State state = *mesh.state_;
   state.weight_placement = std::move(placement);
+  if (state.root) {
+    Mesh::State root = *state.root;
+    root.weight_placement = state.weight_placement;
+    state.root = std::make_shared<const Mesh::State>(std::move(root));
+  }
   return Mesh(std::make_shared<const Mesh::State>(std::move(state)));
 }
 

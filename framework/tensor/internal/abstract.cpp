@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 
 namespace tessera::detail {
 
@@ -34,7 +35,11 @@ PlannedTensors* planned_tensors() { return thread_state().planned_tensors; }
 
 Layout abstract_layout(const Layout& layout) {
   const Mesh& mesh = abstract_mesh();
-  if (!mesh.defined() || layout.mesh() == mesh) return layout;
+  if (!mesh.defined() || layout.mesh().root() == mesh) return layout;
+  if (layout.mesh().dims() == mesh.dims()) {
+    return Layout::from_axes(mesh.view(fixed_coordinates(layout.mesh())), layout.axes(),
+                             layout.partial_dims(), layout.partial_kind());
+  }
   const std::vector<int> positions = positions_in(mesh, layout.mesh().dims());
   if (positions.empty()) return Layout::replicated(mesh, layout.rank());
   std::vector<std::vector<int>> axes = layout.axes();

@@ -163,7 +163,19 @@ std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
                       from.describe() + " to " + to.describe(),
                       "relayout to a layout that is not a partial sum");
   }
-  return Planner(from, to).plan();
+  std::vector<RelayoutStep> steps = Planner(from, to).plan();
+  for (const RelayoutStep& step : steps) {
+    const DimMask elsewhere = mask_of(step.dims) & from.mesh().fixed_dims();
+    if (elsewhere == 0 || step.kind == Kind::slice) continue;
+    throw MeshError(
+        "relayout",
+        str("a view exchanges nothing along ", from.mesh().names(elsewhere),
+            ", of which it has one coordinate"),
+        str(from.describe(), " to ", to.describe(), " on mesh ", from.mesh().describe()),
+        "keep the value sharded or partial over that dimension, or compute it on the "
+        "whole mesh");
+  }
+  return steps;
 }
 
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,

@@ -51,13 +51,16 @@ bool splits_a_group(const Mesh& mesh, const Groups& groups) {
 
 /// Returns one group per worker, splitting the first dimensions first: their shards are the longest
 /// contiguous runs of memory. A GPU is one worker. Does not merge shards unless all processes hold
-/// boxes of one size.
+/// boxes of one size, nor ever along the dimensions that a view fixes.
 Groups worker_groups(const Mesh& mesh) {
   Groups groups = finest(mesh);
   if (!is_evenly_hosted(mesh)) return groups;
   int64_t workers = on_gpus(mesh) ? gpus_of(mesh) : worker_count();
+  // A process that holds nothing of a view has the groups of those that do.
+  const Mesh whole = mesh.root();
   for (size_t d = 0; d < groups.size(); ++d) {
-    const Interval box = mesh.local_box()[d];
+    if (mesh.fixed_dims() >> d & 1) continue;
+    const Interval box = whole.local_box()[d];
     const int64_t here = std::min(box.size(), workers);
     workers /= here;
     groups[d] = groups[d] / box.size() * here;
@@ -211,7 +214,7 @@ Sharding::Sharding(const Shape& shape_, at::ScalarType dtype_, const Layout& lay
 
 ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                    const Groups& groups) {
-  if (is_abstract() && !(layout.mesh() == abstract_mesh())) {
+  if (is_abstract() && !(layout.mesh().root() == abstract_mesh())) {
     return intern(shape, dtype, abstract_layout(layout));
   }
   static std::mutex mutex;
