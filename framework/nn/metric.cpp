@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/metric.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -61,22 +62,36 @@ std::vector<double> Metric::result_values() const { return result_values(totals(
 
 std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
   const NoRecording no_tape;
-  std::vector<DTensor> states;
+  // The metrics of a model in stages are on the meshes of several stages.
+  std::vector<std::pair<Mesh, std::vector<DTensor>>> by_mesh;
+  std::vector<size_t> group_of;
   for (const Metric* metric : metrics) {
+    group_of.push_back(by_mesh.size());
+    const DTensor& state = metric->state_;
+    if (!state.defined()) continue;
+    const auto known = std::find_if(by_mesh.begin(), by_mesh.end(),
+                                    [&](const auto& group) { return group.first == state.mesh(); });
+    group_of.back() = static_cast<size_t>(known - by_mesh.begin());
+    if (known == by_mesh.end()) by_mesh.push_back({state.mesh(), {}});
     // Resolve a copy of the handle: if the state itself became replicated, every later batch would
     // have to be reduced to be added to it.
-    const DTensor& state = metric->state_;
-    if (state.defined()) states.emplace_back(state.sharding(), state.blocks());
+    by_mesh[group_of.back()].second.emplace_back(state.sharding(), state.blocks());
   }
-  at::Tensor sums;
-  if (!states.empty()) sums = (states.size() == 1 ? states[0] : ops::concat(states)).full();
+  std::vector<at::Tensor> sums;
+  for (const auto& [mesh, states] : by_mesh) {
+    sums.push_back((states.size() == 1 ? states[0] : ops::concat(states)).full());
+  }
   std::vector<std::vector<double>> all;
-  int64_t next = 0;
-  for (const Metric* metric : metrics) {
-    std::vector<double> totals = metric->known_;
-    const int64_t size = metric->state_.defined() ? metric->state_.numel() : 0;
+  std::vector<int64_t> next(by_mesh.size());
+  for (size_t m = 0; m < metrics.size(); ++m) {
+    const Metric& metric = *metrics[m];
+    std::vector<double> totals = metric.known_;
+    const int64_t size = metric.state_.defined() ? metric.state_.numel() : 0;
     totals.resize(std::max(totals.size(), static_cast<size_t>(size)));
-    for (int64_t i = 0; i < size; ++i) totals[size_t(i)] += sums.const_data_ptr<double>()[next++];
+    const size_t group = group_of[m];
+    for (int64_t i = 0; i < size; ++i) {
+      totals[size_t(i)] += sums[group].const_data_ptr<double>()[next[group]++];
+    }
     all.push_back(std::move(totals));
   }
   return all;

@@ -116,10 +116,6 @@ std::vector<std::string> PlacedValues::describe() const {
 }
 
 std::vector<std::string> detail::place_layers(Layer& layer, const LayoutMap& layouts) {
-  if (layouts.pipeline()) {
-    throw ConfigError("pipeline", "a model is trained without stages: nothing runs a pipeline yet",
-                      describe(*layouts.pipeline()), "remove the pipeline from the layouts");
-  }
   layer.place_weights(layouts);
   std::vector<std::string> paths;
   for (const Variable& weight : layer.weights()) paths.push_back(weight.path());
