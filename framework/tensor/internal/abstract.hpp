@@ -75,8 +75,8 @@ PlannedTensors* planned_tensors();
 /// replicated one if that lacks a dimension of the layout's mesh. Outside an AbstractScope: the
 /// layout itself.
 Layout abstract_layout(const Layout& layout);
-/// The same for a value whose layout is `like`: over dimensions that the mesh of `layout` lacks,
-/// each axis stays sharded as it is.
+/// Returns that layout for a value whose layout is `like`: over dimensions that the mesh of
+/// `layout` lacks, each axis stays sharded as it is.
 Layout abstract_layout(const Layout& layout, const Layout& like);
 
 }  // namespace tessera::detail

@@ -48,7 +48,7 @@ struct StepGraph {
     double flops = 0;  ///< flops_of(), of all devices together
     /// The value whose gradient the node helps to compute; none in the forward pass.
     Operand gradient_of = {};
-    /// What a graph that can be run has besides.
+    // Members of a graph that can be run:
     std::shared_ptr<OpPlan> plan = {};                  ///< null for an operation that moves blocks
     SideEffect run = {};                                ///< the side effect
     Changes changes = {};                               ///< what it changes

@@ -71,7 +71,7 @@ class PipelineStep {
   /// Plans of a node: one if it runs once, else one for each microbatch.
   using Plans = std::vector<std::shared_ptr<OpPlan>>;
 
-  /// What the operations of a stage read for each microbatch.
+  /// Lists what the operations of a stage read for each microbatch.
   void add_slots();
   size_t slot(const Operand& value, int32_t stage);
   /// Lists what each action does, and the transfers after it.
@@ -110,14 +110,14 @@ class PipelineStep {
   std::unordered_map<uint64_t, size_t> slot_of_;  ///< by value and stage
   std::vector<std::vector<size_t>> node_slots_;   ///< by node that runs in turns and operand
   std::vector<std::vector<Work>> work_;           ///< by stage and kind of action
-  std::vector<PipelineAction> order_;             ///< of all devices
+  std::vector<PipelineAction> order_;             ///< the actions of all devices
   std::vector<Plans> plans_;                      ///< by node
   std::vector<bool> is_kept_;  ///< by value: whether it is read after the microbatches
 
   // During a step:
   std::vector<DTensor> once_;                     ///< by value: made once, or a total
   std::vector<Blocks> totals_;                    ///< by value: so far
-  std::unordered_map<uint64_t, DTensor> copies_;  ///< of once_ and variables, on other meshes
+  std::unordered_map<uint64_t, DTensor> copies_;  ///< copies on other meshes
   std::vector<std::vector<Held>> held_;           ///< by microbatch and slot
   std::vector<std::vector<DTensor>> kept_;        ///< by value and microbatch
 };

@@ -37,7 +37,7 @@ class PipelinedSteps {
   /// for a model that cannot be divided or recorded.
   Results run(Phase phase, const Batch& batch, int64_t step, const PlanStep& plan);
 
-  /// What is known of a training step before it runs.
+  /// Facts about a training step, known before it runs.
   struct Plan {
     std::string text;  ///< stages, idle share and schedule
     double flops = 0;
