@@ -30,7 +30,7 @@ ChunkRange chunk_range(const std::string& schedule) {
 
 }  // namespace
 
-const std::vector<std::string>& detail::schedule_names() {
+const std::vector<std::string>& detail::pipeline_schedule_names() {
   static const std::vector<std::string> names = {"gpipe", "1f1b", "interleaved", "zb_h1", "zb_v"};
   return names;
 }
@@ -43,7 +43,7 @@ int64_t detail::schedule_chunks(const std::string& schedule, int64_t chunks) {
     throw ConfigError("pipeline", "chunks is 0 or the number of stages of each device",
                       str(chunks, " chunks"), "leave chunks out: the file says it");
   }
-  const std::vector<std::string>& names = schedule_names();
+  const std::vector<std::string>& names = pipeline_schedule_names();
   if (std::find(names.begin(), names.end(), schedule) == names.end()) {
     throw ConfigError("pipeline", "schedule is known, or the name of a .csv file",
                       in_quotes(schedule), suggestion(schedule, names));

@@ -39,7 +39,7 @@ struct PipelineParallelOptions {
 namespace detail {
 
 /// Returns the names of the schedules that are not files.
-const std::vector<std::string>& schedule_names();
+const std::vector<std::string>& pipeline_schedule_names();
 
 /// Whether a schedule is the name of a file.
 bool is_schedule_file(const std::string& schedule);

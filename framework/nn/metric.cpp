@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/metric.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -28,10 +29,6 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
-  if (is_abstract()) {
-    if (OpListener* const listener = tracer()) listener->action(in, {}, Changes::sums);
-    return;
-  }
   const auto add_batch = [this, known](std::span<const DTensor> batch) {
     const NoRecording no_tape;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
@@ -39,6 +36,10 @@ void Metric::add(const DTensor& totals, const std::vector<double>& known) {
     if (!known.empty()) known_.resize(std::max(known_.size(), first + known.size()));
     for (size_t i = 0; i < known.size(); ++i) known_[first + i] += known[i];
   };
+  if (is_abstract()) {
+    if (OpListener* const listener = tracer()) listener->action(in, add_batch, Changes::sums);
+    return;
+  }
   traced(in, add_batch, Changes::sums);
 }
 
@@ -76,22 +77,36 @@ std::vector<double> Metric::result_values() const { return result_values(totals(
 
 std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
   const NoRecording no_tape;
-  std::vector<DTensor> states;
+  // The metrics of a model in stages are on the meshes of several stages.
+  std::vector<std::pair<Mesh, std::vector<DTensor>>> by_mesh;
+  std::vector<size_t> group_of;
   for (const Metric* metric : metrics) {
+    group_of.push_back(by_mesh.size());
     // If the state itself became replicated, every later batch would have to be reduced to be added
     // to it.
     const DTensor state = metric->unresolved().sums;
-    if (state.defined()) states.push_back(state);
+    if (!state.defined()) continue;
+    const auto known = std::find_if(by_mesh.begin(), by_mesh.end(),
+                                    [&](const auto& group) { return group.first == state.mesh(); });
+    group_of.back() = static_cast<size_t>(known - by_mesh.begin());
+    if (known == by_mesh.end()) by_mesh.push_back({state.mesh(), {}});
+    by_mesh[group_of.back()].second.push_back(state);
   }
-  at::Tensor sums;
-  if (!states.empty()) sums = (states.size() == 1 ? states[0] : ops::concat(states)).full();
+  std::vector<at::Tensor> sums;
+  for (const auto& [mesh, states] : by_mesh) {
+    sums.push_back((states.size() == 1 ? states[0] : ops::concat(states)).full());
+  }
   std::vector<std::vector<double>> all;
-  int64_t next = 0;
-  for (const Metric* metric : metrics) {
-    std::vector<double> totals = metric->known_;
-    const int64_t size = metric->state_.defined() ? metric->state_.numel() : 0;
+  std::vector<int64_t> next(by_mesh.size());
+  for (size_t m = 0; m < metrics.size(); ++m) {
+    const Metric& metric = *metrics[m];
+    std::vector<double> totals = metric.known_;
+    const int64_t size = metric.state_.defined() ? metric.state_.numel() : 0;
     totals.resize(std::max(totals.size(), static_cast<size_t>(size)));
-    for (int64_t i = 0; i < size; ++i) totals[size_t(i)] += sums.const_data_ptr<double>()[next++];
+    const size_t group = group_of[m];
+    for (int64_t i = 0; i < size; ++i) {
+      totals[size_t(i)] += sums[group].const_data_ptr<double>()[next[group]++];
+    }
     all.push_back(std::move(totals));
   }
   return all;

@@ -59,9 +59,10 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer, const
 }
 
 DTensor PlacedValues::resharded(const DTensor& value, const NamedPlacement& target) {
-  const Layout layout = abstract_layout(target.placement.layout);
+  if (!value.defined()) return value;
+  const Layout layout = abstract_layout(target.placement.layout, value.layout());
   // Output shapes may be inferred on another mesh than the model's.
-  if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
+  if (!(value.mesh() == layout.mesh())) return value;
   if (value.rank() != layout.rank()) {
     throw LayoutError(target.path, "a value's layout needs one entry per axis",
                       str("layout ", target.placement.layout.describe(), " for a value of shape ",
@@ -115,10 +116,6 @@ std::vector<std::string> PlacedValues::describe() const {
 }
 
 std::vector<std::string> detail::place_layers(Layer& layer, const LayoutMap& layouts) {
-  if (layouts.pipeline()) {
-    throw ConfigError("pipeline", "a model is trained without stages: nothing runs a pipeline yet",
-                      describe(*layouts.pipeline()), "remove the pipeline from the layouts");
-  }
   layer.place_weights(layouts);
   std::vector<std::string> paths;
   for (const Variable& weight : layer.weights()) paths.push_back(weight.path());

@@ -144,12 +144,14 @@ void Variable::assign(const DTensor& value) {
     throw ShapeError(path(), "a new value must have the variable's shape " + to_string(shape()),
                      to_string(value.shape()), "reshape it first");
   }
+  const auto assign = [variable = *this](std::span<const DTensor> in) mutable {
+    variable.take(in[0]);
+  };
   if (is_abstract()) {
-    if (OpListener* const listener = tracer()) listener->action(std::span(&value, 1), {}, {});
+    if (OpListener* const listener = tracer()) listener->action(std::span(&value, 1), assign, {});
     return;
   }
-  traced(std::span(&value, 1),
-         [variable = *this](std::span<const DTensor> in) mutable { variable.take(in[0]); });
+  traced(std::span(&value, 1), assign);
 }
 
 void Variable::assign_in_call(const DTensor& value) {

@@ -53,8 +53,13 @@ bool may_take_over(const at::Tensor& tensor) {
 }
 
 /// Notifies the tracer that a value is a constant of the step: it is the same in every step.
-DTensor trace_constant(DTensor value) {
-  if (OpListener* const listener = tracer()) listener->constant(value);
+/// `numbers` returns all of it as a host tensor.
+template <class Numbers>
+DTensor trace_constant(DTensor value, const Numbers& numbers) {
+  if (OpListener* const listener = tracer()) {
+    listener->constant(value);
+    if (listener->keeps_numbers()) listener->numbers(value, numbers());
+  }
   return value;
 }
 
@@ -131,7 +136,13 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
     blocks[size_t(b)] = moved_to(out.to(dtype), block_device(sharding->mesh(), block));
   });
-  return trace_constant(DTensor(sharding, std::move(blocks)));
+  return trace_constant(DTensor(sharding, std::move(blocks)), [&] {
+    std::vector<Interval> all;
+    for (int64_t extent : shape) all.push_back({0, extent});
+    const at::Tensor numbers = at::empty(shape, at::kFloat);
+    draw(std::span<const Interval>(all), numbers.data_ptr<float>());
+    return numbers.to(dtype);
+  });
 }
 
 }  // namespace
@@ -144,14 +155,16 @@ void detail::check_real(const at::Tensor& tensor, const std::string& where) {
 
 DTensor pack(const at::Tensor& tensor, const Layout& layout) {
   check_tensor(tensor, layout);
-  return trace_constant(shard_tensor(tensor, 0, shape_of(tensor), layout, true));
+  return trace_constant(shard_tensor(tensor, 0, shape_of(tensor), layout, true),
+                        [&] { return tensor.cpu().clone(); });
 }
 
 DTensor pack(at::Tensor&& tensor, const Layout& layout) {
   check_tensor(tensor, layout);
   const at::Tensor taken = taken_over(std::move(tensor));
   if (!taken.defined()) return pack(std::as_const(tensor), layout);
-  return trace_constant(shard_tensor(taken, 0, shape_of(taken), layout, false));
+  return trace_constant(shard_tensor(taken, 0, shape_of(taken), layout, false),
+                        [&] { return taken.cpu(); });
 }
 
 DTensor pack(const at::Tensor& tensor) { return pack(tensor, default_layout(tensor.dim())); }
@@ -201,7 +214,8 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
     const at::Tensor& shard = per_device[i];
     blocks.push_back(shard.device() == device ? shard.clone() : moved_to(shard, device));
   }
-  return trace_constant(relayout_to(DTensor(shards, std::move(blocks)), target));
+  return trace_constant(relayout_to(DTensor(shards, std::move(blocks)), target),
+                        [] { return at::Tensor(); });
 }
 
 std::vector<at::Tensor> unpack(const DTensor& value) {
@@ -258,7 +272,9 @@ DTensor filled(const Shape& shape, double value, at::ScalarType dtype, const Lay
     const DeviceMemory::For memory(block.devices.front());
     blocks.push_back(at::full(extents(block.intervals), value, block_options(*sharding, block)));
   }
-  return trace_constant(DTensor(sharding, std::move(blocks)));
+  return trace_constant(DTensor(sharding, std::move(blocks)), [&] {
+    return at::full({}, value, at::TensorOptions().dtype(dtype)).expand(shape);
+  });
 }
 
 DTensor filled(const Shape& shape, double value, at::ScalarType dtype) {

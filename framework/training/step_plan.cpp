@@ -108,11 +108,14 @@ double StepPlan::bytes(int64_t device) const {
 std::string StepPlan::to_string() const {
   std::vector<double> all;
   for (int64_t device = 0; device < mesh.size(); ++device) all.push_back(bytes(device));
-  return str("A training step on mesh ", mesh.describe(), ", bytes of each device: ", range(all),
-             "\n", layers_table(*this), "Peak: ", peak_text(*this),
-             "\nFloating-point operations: ", readable_count(flops),
-             "\nCollectives of a step, bytes that each device receives:\n",
-             collectives_table(*this));
+  const std::string head = str("A training step on mesh ", mesh.describe(),
+                               ", bytes of each device: ", range(all), "\n", layers_table(*this));
+  if (!pipeline.empty()) {
+    return str(head, "Floating-point operations: ", readable_count(flops), "\n", pipeline);
+  }
+  return str(
+      head, "Peak: ", peak_text(*this), "\nFloating-point operations: ", readable_count(flops),
+      "\nCollectives of a step, bytes that each device receives:\n", collectives_table(*this));
 }
 
 Json StepPlan::to_json() const {

@@ -53,6 +53,9 @@ struct StepPlan {
   /// Floating-point operations of a step, of all devices together: two for each product in a sum of
   /// products, one for each result of other operations; recomputed values count again.
   double flops = 0;
+  /// The stages of a model that is trained in stages, and the idle share of its schedule, as text.
+  /// Such a plan has no activations, gradients and collectives.
+  std::string pipeline = {};
   /// The step's collectives in order; CommEntry::place is the layer or, for a gradient's reduction,
   /// the weight.
   std::vector<CommEntry> collectives;

@@ -159,6 +159,7 @@ void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_p
 
 StepValues Trainer::train_step(const Batch& batch) {
   TrainingState& state = training("train_step");
+  state.ran_own_step = true;
   const auto step = [&] {
     GradientTape tape;
     std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());

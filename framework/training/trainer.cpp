@@ -24,6 +24,7 @@
 #include <tessera/framework/training/internal/run_fingerprint.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
+#include <tessera/framework/training/pipeline/pipelined_steps.hpp>
 
 namespace tessera {
 
@@ -144,6 +145,9 @@ void Trainer::ensure_placed(const Shapes& inputs) {
     check_optimizer(layer_, *state.optimizer());
     state.optimizer()->build(layer_.trainable_weights());
   }
+  if (state.layouts.pipeline()) {
+    state.pipeline = std::make_shared<PipelinedSteps>(layer_, state.layouts, state.optimizer());
+  }
   state.placed = true;
 }
 
@@ -178,6 +182,7 @@ void Trainer::place_replaced_weights() {
   if (!compiled() || !training_->placed) return;
   const CompiledScope scope(layer_, *training_);
   place_layers(layer_, training_->layouts);
+  if (training_->pipeline) training_->pipeline->place_weights();
 }
 
 History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
@@ -354,8 +359,22 @@ StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
   ensure_placed(data);
   // Metrics are stored on the real mesh, not on the abstract one.
   state.metrics.reset();
+  const std::vector<int64_t> first = {0};
+  if (state.pipeline) {
+    if (options.memory_limit > 0) {
+      throw ConfigError("plan", "a memory_limit is for models without stages",
+                        describe(*state.layouts.pipeline()), "leave memory_limit out");
+    }
+    const auto step = [this](const Batch& batch) { return std::vector{train_step(batch).loss()}; };
+    const PipelinedSteps::Plan planned =
+        state.pipeline->plan(rows->get(first), options.batch_size, step);
+    state.metrics.reset();
+    StepPlan plan = plan_weights(layer_, state.optimizer(), state.layouts.mesh());
+    plan.pipeline = planned.text;
+    plan.flops = planned.flops;
+    return plan;
+  }
   const auto make_batch = [&] {
-    const std::vector<int64_t> first = {0};
     return abstract_batch(rows->get(first), state.layouts, options.batch_size);
   };
   StepPlan plan =

@@ -22,7 +22,7 @@ namespace make_schedule_test {
 /// chunks.
 template <class F>
 void for_each_schedule(int64_t p, int64_t m, F f) {
-  for (const std::string& name : schedule_names()) {
+  for (const std::string& name : pipeline_schedule_names()) {
     for (int64_t devices = 1; devices <= p; ++devices) {
       for (int64_t microbatches = 1; microbatches <= m; ++microbatches) {
         for (int64_t chunks = 1; chunks <= (name == "interleaved" ? 4 : 1); ++chunks) {

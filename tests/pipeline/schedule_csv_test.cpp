@@ -20,7 +20,7 @@ namespace schedule_csv_test {
 TEST_CASE("a schedule is written and read in PyTorch's format") {
   CHECK(to_csv(make_schedule({.name = "1f1b", .devices = 2, .microbatches = 2})) ==
         "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
-  for (const std::string& name : schedule_names()) {
+  for (const std::string& name : pipeline_schedule_names()) {
     INFO(name);
     const PipelineSchedule schedule =
         make_schedule({.name = name, .devices = 3, .microbatches = 7});

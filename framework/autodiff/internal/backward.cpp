@@ -8,6 +8,7 @@
 #include <tessera/framework/ops/internal/row_gradients.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera::detail {
 
@@ -17,6 +18,11 @@ namespace {
 void replace_by_total(Contributions& contributions, const DTensor& total) {
   contributions = Contributions();
   contributions.add(total);
+}
+
+/// Tells the tracer whose gradient is computed from here on.
+void note_gradient_of(uint64_t value) {
+  if (OpListener* const listener = tracer()) listener->gradient_of(value);
 }
 
 }  // namespace
@@ -37,6 +43,7 @@ std::vector<DTensor> TapeWalk::run(const DTensor& target) {
   const DTensor one = options_.output_gradient.defined()
                           ? options_.output_gradient
                           : filled(target.shape(), 1, target.dtype(), fetch_layout(target));
+  note_gradient_of(target.id());
   gradients_[target.id()].add(one);
   for (size_t s = 0; s < sources_.size(); ++s) {
     if (waiting_[s] == 0) ready(s);
@@ -50,7 +57,11 @@ std::vector<DTensor> TapeWalk::run(const DTensor& target) {
     if (!record_.options().persistent) entry = Entry();
   }
   std::vector<DTensor> results;
-  for (const DTensor& source : sources_) results.push_back(result(source));
+  for (const DTensor& source : sources_) {
+    note_gradient_of(source.id());
+    results.push_back(result(source));
+  }
+  note_gradient_of(0);
   return results;
 }
 
@@ -107,6 +118,7 @@ void TapeWalk::ready(size_t s) {
   if (!options_.on_ready) return;
   const auto it = gradients_.find(sources_[s].id());
   if (it == gradients_.end()) return;
+  note_gradient_of(sources_[s].id());
   replace_by_total(it->second, it->second.unresolved_total());
   options_.on_ready(s, it->second.unresolved_total());
 }
@@ -120,6 +132,7 @@ void TapeWalk::visit(Entry& entry) {
     const auto it = gradients_.find(entry.out_ids[o]);
     if (it == gradients_.end()) continue;
     any = true;
+    note_gradient_of(entry.out_ids[o]);
     const bool parameter = entry.out_parameters >> o & 1;
     dy[o] = parameter ? it->second.unresolved_total()
                       : it->second.total(entry.out_shardings[o]->layout.resolved());
@@ -142,7 +155,9 @@ void TapeWalk::visit(Entry& entry) {
                                options_.row_sparse && source_of_.count(entry.in_ids[0]) > 0);
   Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
   for (size_t i = 0; i < grads.size(); ++i) {
-    if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
+    if (!needs[i] || !grads[i].defined()) continue;
+    note_gradient_of(entry.in_ids[i]);
+    gradients_[entry.in_ids[i]].add(grads[i]);
   }
 }
 
@@ -159,6 +174,7 @@ void TapeWalk::forward_gradient(const Entry& entry) {
     if (!source_of_.count(entry.out_ids[o])) gradients_.erase(it);
     const uint64_t input = entry.in_ids[o];
     if (!(entry.tracked >> o & 1) || !dependent_.count(input)) continue;
+    note_gradient_of(input);
     if (entry.out_parameters >> o & 1) {
       gradients_[input].add(contributions);
     } else {

@@ -71,9 +71,12 @@ bool is_abstract();
 const Mesh& abstract_mesh();
 /// Returns the notes of the innermost AbstractScope; null if it has none.
 PlannedTensors* planned_tensors();
-/// Returns the layout with the same entries on the planning mesh, or on the same view of it; a
-/// replicated one if the meshes have different dimensions. Outside an AbstractScope: the layout
-/// itself.
+/// Returns the layout over the same dimensions of the planning mesh, or of the same view of it; a
+/// replicated one if that lacks a dimension of the layout's mesh. Outside an AbstractScope: the
+/// layout itself.
 Layout abstract_layout(const Layout& layout);
+/// Returns that layout for a value whose layout is `like`: over dimensions that the mesh of
+/// `layout` lacks, each axis stays sharded as it is.
+Layout abstract_layout(const Layout& layout, const Layout& like);
 
 }  // namespace tessera::detail

@@ -44,6 +44,13 @@ class OpListener {
   /// Called for something that cannot be replayed without the calling code, such as reading a
   /// number on the host.
   virtual void stop(const std::string& /*why*/) {}
+  /// Whether numbers() is called after constant().
+  virtual bool keeps_numbers() const { return false; }
+  /// Called with the numbers of a new constant, all of its tensor, on the host.
+  virtual void numbers(const DTensor& /*made*/, const at::Tensor& /*numbers*/) {}
+  /// Called when a backward pass goes on to the gradient of another value, by its id; with 0 when
+  /// it ends.
+  virtual void gradient_of(uint64_t /*value*/) {}
 };
 
 }  // namespace tessera::detail

@@ -388,8 +388,8 @@ at::Tensor ValueTransfer::assemble(const BlockInfo& block) const {
   const at::TensorOptions options = block_options(*arriving_, block);
   at::Tensor out;
   // Devices that share memory need no copy of a block of several shards.
-  const bool shares = source_.defined() && block_policy() != BlockPolicy::per_device &&
-                      !arriving_->layout.is_partial();
+  const bool shares = source_.defined() && !block.empty &&
+                      block_policy() != BlockPolicy::per_device && !arriving_->layout.is_partial();
   for (size_t b = 0; shares && b < source_.blocks().size(); ++b) {
     const Region& have = source_.sharding()->blocks[b].intervals;
     const at::Tensor& tensor = source_.blocks()[b];

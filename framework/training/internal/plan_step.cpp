@@ -10,6 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/optimizer/internal/stored_slots.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -116,8 +117,12 @@ void add_batch(Rows& rows, const Batch& batch) {
 std::vector<double> stored_bytes(const Variable& variable, const Mesh& mesh) {
   const Layout& layout = variable.layout();
   const std::vector<double> bytes = bytes_of(variable.shape(), variable.dtype(), layout);
-  if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
   std::vector<double> mesh_bytes(static_cast<size_t>(mesh.size()));
+  if (layout.mesh().root() == mesh) {
+    for (int64_t id : device_ids(layout.mesh())) mesh_bytes[size_t(id)] = bytes[size_t(id)];
+    return mesh_bytes;
+  }
+  if (!mesh.is_local()) return bytes;
   for (size_t i = 0; i < mesh_bytes.size(); ++i) {
     const std::vector<Device>& devices = layout.mesh().local_devices();
     const auto at = std::find(devices.begin(), devices.end(), mesh.local_devices()[i]);
@@ -215,6 +220,19 @@ Batch abstract_like(const Batch& batch) {
   like.y = abstract(batch.y);
   like.sample_weight = abstract(batch.sample_weight);
   return like;
+}
+
+StepPlan plan_weights(Layer& model, const OptimizerHandle& optimizer, const Mesh& mesh) {
+  StepPlan plan;
+  plan.mesh = mesh;
+  Rows rows(mesh);
+  rows.add_layers(model);
+  rows.add_loss();
+  add_weights(rows, model.weights(), optimizer, mesh);
+  plan.layers = rows.take();
+  add_peaks(plan, std::vector<StepPlan::Peak>(static_cast<size_t>(mesh.size())),
+            staged_slots(model.weights(), optimizer, mesh));
+  return plan;
 }
 
 StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,

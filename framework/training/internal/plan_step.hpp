@@ -27,4 +27,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
                    const std::function<Batch()>& make_batch, double memory_limit,
                    const std::function<DTensor(const Batch&)>& train_step);
 
+/// Returns a plan of weights and slots alone, which must be placed.
+StepPlan plan_weights(Layer& model, const OptimizerHandle& optimizer, const Mesh& mesh);
+
 }  // namespace tessera::detail

@@ -298,11 +298,16 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   return memory.take_peaks();
 }
 
-GraphRecorder::GraphRecorder(const Batch& batch) {
+GraphRecorder::GraphRecorder(const Batch& batch, bool runs) : runs_(runs) {
   for (const auto* list : {&batch.x, &batch.y, &batch.sample_weight}) {
     for (const DTensor& value : *list) {
-      if (!value.defined() || numbers_.contains(value.id())) continue;
-      graph_.values[size_t(number(value))].use = StepGraph::Use::batch;
+      if (!value.defined()) {
+        graph_.batch.push_back(-1);
+        continue;
+      }
+      const auto known = numbers_.find(value.id());
+      graph_.batch.push_back(known == numbers_.end() ? number(value) : known->second);
+      graph_.values[size_t(graph_.batch.back())].use = StepGraph::Use::batch;
     }
   }
 }
@@ -310,6 +315,13 @@ GraphRecorder::GraphRecorder(const Batch& batch) {
 StepGraph GraphRecorder::finish() {
   note_reduced();
   return std::move(graph_);
+}
+
+int32_t GraphRecorder::number_of(const DTensor& value) const {
+  const auto found = numbers_.find(value.id());
+  if (found != numbers_.end()) return found->second;
+  throw StateError("train_step", "the results of a step are computed by the step",
+                   "a value that no operation of it made", "return what its operations compute");
 }
 
 int32_t GraphRecorder::number(const DTensor& value) {
@@ -326,12 +338,17 @@ GraphRecorder::Operand GraphRecorder::operand(const DTensor& value) {
   if (value.tag()) {
     const auto [it, inserted] =
         variables_.try_emplace(value.tag()->id, static_cast<int32_t>(graph_.variables.size()));
-    if (inserted) graph_.variables.push_back(value.tag()->path);
+    if (inserted) {
+      graph_.variables.push_back(value.tag()->path);
+      graph_.variable_ids.push_back(value.tag()->id);
+    }
     return {Operand::Kind::variable, it->second};
   }
   const auto it = numbers_.find(value.id());
+  if (it != numbers_.end()) return {Operand::Kind::value, it->second};
   // A value that no operation of the step made is a constant.
-  return {Operand::Kind::value, it == numbers_.end() ? number(value) : it->second};
+  if (runs_) stop("a value was used that no operation made");
+  return {Operand::Kind::value, number(value)};
 }
 
 StepGraph::Node& GraphRecorder::add(std::span<const DTensor> in) {
@@ -339,6 +356,7 @@ StepGraph::Node& GraphRecorder::add(std::span<const DTensor> in) {
   StepGraph::Node node;
   for (const DTensor& value : in) node.in.push_back(operand(value));
   node.place = CommLabel::current();
+  node.gradient_of = gradient_of_;
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back();
 }
@@ -367,9 +385,29 @@ void GraphRecorder::note_reduced() {
 
 void GraphRecorder::constant(const DTensor& made) { number(made); }
 
-void GraphRecorder::input(const DTensor& made, int64_t, std::function<at::Tensor(int64_t)>) {
+void GraphRecorder::numbers(const DTensor& made, const at::Tensor& numbers) {
+  if (!numbers.defined()) return stop("a constant was made of shards");
+  graph_.constants[numbers_.at(made.id())] = numbers;
+}
+
+void GraphRecorder::gradient_of(uint64_t value) {
+  gradient_of_ = {};
+  if (const auto found = numbers_.find(value); found != numbers_.end()) {
+    gradient_of_ = {Operand::Kind::value, found->second};
+  } else if (const auto variable = variables_.find(value); variable != variables_.end()) {
+    gradient_of_ = {Operand::Kind::variable, variable->second};
+  }
+}
+
+void GraphRecorder::stop(const std::string& why) {
+  if (why_.empty()) why_ = why;
+}
+
+void GraphRecorder::input(const DTensor& made, int64_t, std::function<at::Tensor(int64_t)> host) {
   const int32_t out = number(made);
-  add({}).out.push_back(out);
+  StepGraph::Node& node = add({});
+  node.out.push_back(out);
+  if (runs_) node.host = std::move(host);
 }
 
 void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
@@ -378,6 +416,7 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
   StepGraph::Node& node = add(in);
   node.info = &info;
   node.op = op;
+  if (runs_) node.plan = plan;
   std::vector<ShardingPtr> read, made;
   for (size_t i = 0; i < in.size(); ++i) {
     read.push_back(in[i].sharding());
@@ -412,9 +451,11 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
   }
 }
 
-void GraphRecorder::action(std::span<const DTensor> in, const SideEffect&, Changes changes) {
+void GraphRecorder::action(std::span<const DTensor> in, const SideEffect& run, Changes changes) {
   StepGraph::Node& node = add(in);
   node.effect = true;
+  node.changes = changes;
+  if (runs_) node.run = run;
   for (const Operand& operand : node.in) {
     if (operand.kind != Operand::Kind::value) continue;
     reduced_by_action_.push_back(operand.number);

@@ -46,6 +46,13 @@ struct StepGraph {
     /// Mesh dimensions of the collectives that an operation waited for, if a log is kept.
     std::vector<std::string> waited_for = {};
     double flops = 0;  ///< flops_of(), of all devices together
+    /// The value whose gradient the node helps to compute; none in the forward pass.
+    Operand gradient_of = {};
+    // Members of a graph that can be run:
+    std::shared_ptr<OpPlan> plan = {};                  ///< null for an operation that moves blocks
+    SideEffect run = {};                                ///< the side effect
+    Changes changes = {};                               ///< what it changes
+    std::function<at::Tensor(int64_t step)> host = {};  ///< computes the number of a step
     std::string name() const;
   };
   using Use = MemoryUse;
@@ -60,6 +67,11 @@ struct StepGraph {
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<std::string> variables;  ///< paths, by number
+  std::vector<uint64_t> variable_ids;  ///< Variable::id(), by number
+  /// Numbers of the batch's x, y and sample_weight, in order; -1 for an undefined one.
+  std::vector<int32_t> batch;
+  /// The numbers of constants, all of each tensor; only of a graph that can be run.
+  std::unordered_map<int32_t, at::Tensor> constants;
 
   /// Returns what first differs in another graph: "node 12, einsum in block_1/up: …"; empty if
   /// nothing does. Meshes may differ in their devices.
@@ -85,8 +97,14 @@ double flops_of(const OpInfo& info, const void* op, std::span<const ShardingPtr>
 /// Listens to a step and records its graph.
 class GraphRecorder final : public OpListener {
  public:
-  explicit GraphRecorder(const Batch& batch);
+  /// `runs`: whether the graph is to be run, for which it also has side effects, constants and
+  /// plans.
+  explicit GraphRecorder(const Batch& batch, bool runs = false);
   StepGraph finish();
+  /// Returns the number of a value of the step. Throws StateError for another one.
+  int32_t number_of(const DTensor& value) const;
+  /// Why the graph cannot be run without the step's code; empty if it can.
+  const std::string& why() const { return why_; }
 
   void constant(const DTensor& made) override;
   void input(const DTensor& made, int64_t step, std::function<at::Tensor(int64_t)> host) override;
@@ -94,6 +112,10 @@ class GraphRecorder final : public OpListener {
            const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
            std::span<const DTensor> out) override;
   void action(std::span<const DTensor> in, const SideEffect& run, Changes changes) override;
+  void stop(const std::string& why) override;
+  bool keeps_numbers() const override { return runs_; }
+  void numbers(const DTensor& made, const at::Tensor& numbers) override;
+  void gradient_of(uint64_t value) override;
 
  private:
   using Operand = StepGraph::Operand;
@@ -103,7 +125,10 @@ class GraphRecorder final : public OpListener {
   /// Notes the values that the side effect of the last node has moved.
   void note_reduced();
 
+  bool runs_;
+  std::string why_;
   StepGraph graph_;
+  Operand gradient_of_;
   std::vector<DTensor> handles_;  ///< values by number
   std::vector<ShardingPtr> now_;  ///< their present shardings
   std::unordered_map<uint64_t, int32_t> numbers_;

@@ -16,6 +16,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
+#include <tessera/framework/training/pipeline/pipelined_steps.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -72,7 +73,20 @@ Batch StepRunner::prepare(Examples&& examples, uint64_t signature) {
   adapt_wait_policy();
   communicator_of(state_.layouts.mesh()).begin_step(state_.exchange.count_step(), signature);
   trainer_.layer().clear_losses();
+  if (state_.pipeline) return state_.pipeline->pack(std::move(examples));
   return pack_batch(std::move(examples), state_.layouts);
+}
+
+DTensor StepRunner::pipelined_train_step(const Batch& batch) {
+  return state_.pipeline->run(Phase::train, batch, state_.steps(), [&](const Batch& planned) {
+    state_.ran_own_step = false;
+    std::vector<DTensor> results = {
+        state_.metrics.take(trainer_.train_step(planned), planned.rows)};
+    if (state_.ran_own_step || state_.options.record_steps == true) return results;
+    throw ConfigError("pipeline", "a train_step() of one's own is recorded only with record_steps",
+                      "a class that overrides train_step()",
+                      "set record_steps in compile(), if the step consists of operations alone");
+  })[0];
 }
 
 DTensor StepRunner::train_step(const Batch& batch) {
@@ -81,6 +95,10 @@ DTensor StepRunner::train_step(const Batch& batch) {
     return std::vector{state_.metrics.take(trainer_.train_step(batch), batch.rows)};
   };
   try {
+    if (state_.pipeline) {
+      const StepScope step(state_);
+      return pipelined_train_step(batch);
+    }
     if (state_.options.record_steps != true) return run()[0];
     return state_.captures.of(Phase::train)
         .run(trainer_.layer(), batch, state_.options, state_.steps(), true, run)[0];
@@ -120,19 +138,26 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
 void StepRunner::test(Examples&& examples, uint64_t signature) {
   const DefaultMeshScope mesh(state_.layouts.mesh());
   const Batch batch = prepare(std::move(examples), signature);
-  state_.losses.push(resolved_loss(state_.metrics.take(trainer_.test_step(batch), batch.rows)),
-                     [&metrics = state_.metrics, rows = batch.rows](double value) {
-                       metrics.add_loss(value, rows);
-                     });
+  const auto step = [&](const Batch& rows) {
+    return std::vector{state_.metrics.take(trainer_.test_step(rows), rows.rows)};
+  };
+  const DTensor loss = state_.pipeline
+                           ? state_.pipeline->run(Phase::test, batch, state_.steps(), step)[0]
+                           : step(batch)[0];
+  state_.losses.push(resolved_loss(loss), [&metrics = state_.metrics, rows = batch.rows](
+                                              double value) { metrics.add_loss(value, rows); });
   state_.losses.drain_ready();
 }
 
 std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t signature) {
   const DefaultMeshScope mesh(state_.layouts.mesh());
   std::vector<at::Tensor> outputs;
-  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), signature))) {
-    outputs.push_back(output.full());
-  }
+  const Batch batch = prepare(std::move(examples), signature);
+  const auto step = [&](const Batch& rows) { return trainer_.predict_step(rows); };
+  const std::vector<DTensor> results =
+      state_.pipeline ? state_.pipeline->run(Phase::predict, batch, state_.steps(), step)
+                      : step(batch);
+  for (const DTensor& output : results) outputs.push_back(output.full());
   return outputs;
 }
 

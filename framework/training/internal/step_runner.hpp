@@ -41,6 +41,9 @@ class StepRunner {
  private:
   Batch prepare(Examples&& examples, uint64_t signature);
   DTensor train_step(const Batch& batch);
+  /// Runs a training step in stages. Throws ConfigError for a class with its own train_step(),
+  /// unless compile() says that it may be recorded.
+  DTensor pipelined_train_step(const Batch& batch);
 
   Trainer& trainer_;
   TrainingState& state_;

@@ -18,6 +18,7 @@
 namespace tessera::detail {
 
 class ElasticFit;
+class PipelinedSteps;
 class RandomStream;
 
 /// Progress of a fit.
@@ -42,6 +43,8 @@ struct TrainingState {
   LossQueue losses;  ///< losses that are not in metrics and history yet
   StepExchange exchange;
   StepCaptures captures;
+  std::shared_ptr<PipelinedSteps> pipeline = {};  ///< if the model is trained in stages
+  bool ran_own_step = false;  ///< whether Trainer's train_step() has run, and not a subclass's only
   FiniteChecks finite;
   FitProgress progress;
   std::shared_ptr<StepExecutor> executor = step_executor();
