@@ -213,7 +213,7 @@ DTensor reduced(const DTensor& value, const Layout& arriving) {
   return relayout_value(value, scatters ? there : from.with_partial(kept, from.partial_kind()));
 }
 
-void check_target(const DTensor& value, const Layout& layout) {
+void check_transfer_target(const DTensor& value, const Layout& layout) {
   if (!layout.defined() || layout.rank() != value.rank()) {
     throw LayoutError("transfer", "a layout names every axis of its tensor",
                       layout.describe() + " for shape " + tessera::to_string(value.shape()),
@@ -327,7 +327,7 @@ ValueTransfer::ValueTransfer(const DTensor& value, const Layout& layout)
     result_ = relayout_value(value, layout_);
     return;
   }
-  check_target(value, layout_);
+  check_transfer_target(value, layout_);
   const c10::InferenceMode inference;
   const Layout arriving = arriving_layout(value.shape(), value.layout(), layout_);
   arriving_ = intern(value.shape(), value.dtype(), arriving);

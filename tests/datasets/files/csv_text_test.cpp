@@ -1,4 +1,5 @@
 #include <archive.h>
+#include <dlfcn.h>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -30,7 +31,11 @@ std::string utf16(const std::u16string& text, bool big_endian) {
 
 /// Returns a compressed file or an archive of texts.
 std::string packed(int filter, int format, const Texts& texts) {
-  const std::string bytes = test::packed(filter, format, texts);
+  void* const library = ::dlopen(PACKED_WRITER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library);
+  const auto write = reinterpret_cast<decltype(&test::packed)>(::dlsym(library, "packed"));
+  REQUIRE(write);
+  const std::string bytes = write(filter, format, texts);
   REQUIRE_FALSE(bytes.empty());
   return bytes;
 }

@@ -7,7 +7,7 @@
 
 namespace tessera::test {
 
-std::string packed(int filter, int format, const std::vector<std::string>& texts) {
+extern "C" std::string packed(int filter, int format, const std::vector<std::string>& texts) {
   std::string out(size_t{1} << 20, '\0');
   size_t used = 0;
   archive* writer = archive_write_new();
