@@ -12,6 +12,7 @@
 namespace info_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
@@ -23,11 +24,11 @@ TEST_CASE("info names versions, options and devices") {
   CHECK_THAT(run.out, Contains("glibc 2.") && Contains("\nGPU driver     "));
   const test::ProgramRun machine = test::run_program(test::app_path("info"), {"--json"});
   const Json report = Json::parse(machine.out);
-  CHECK(report.at("Tessera") == version() + ", " + detail::build_description());
+  CHECK(report.at("Tessera") == version() + ", " + build_description());
   // Each option is in one of the two lists.
   const std::string options = " " + report.at("built with").get<std::string>() + " " +
                               report.at("built without").get<std::string>() + " ";
-  for (const auto& [name, on] : detail::build_options()) {
+  for (const auto& [name, on] : build_options()) {
     CHECK_THAT(options, Contains(" " + name + " "));
   }
   // A wrong line would be found by its name alone.
