@@ -47,7 +47,7 @@ struct TokenDatasetOptions {
 /// Communication: none; each process makes the shards that it holds.
 ///
 ///     PretrainedTokenizer tokenize(load_tokenizer("MiniLM/"), {.length = 128});
-///     model.fit(tokenize.dataset(reviews, {.attention_mask = true}), {.epochs = 1});
+///     model.fit(tokenize.dataset(texts, {.attention_mask = true}), {.epochs = 1});
 class PretrainedTokenizer : public LayerHandle {
  public:
   /// `length` replaces the tokenizer's truncation and padding: longer sequences are truncated, and

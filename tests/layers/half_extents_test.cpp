@@ -229,7 +229,7 @@ const std::map<std::string, Names>& others() {
        {"CustomScaleLayer", "LayerScale", "PositionEmbedding"}},
       {"it encodes as CategoryEncoding does, or looks up",
        {"Discretization", "HashedCrossing", "Hashing", "IntegerLookup", "StringLookup",
-        "TextVectorization"}},
+        "PretrainedTokenizer", "TextVectorization"}},
       {"it counts in float64", {"ContrastLimitedAdaptiveHistogramEqualization", "Equalization"}},
       {"it routes in float32", {"MixtureOfExperts"}},
       {"ops::resample, a case of tests/ops", {"Resizing"}}};

@@ -67,7 +67,7 @@ TEST_CASE("fit, evaluate and predict of a pipeline are those of one device", "[p
 }
 
 TEST_CASE("the weights of a pipeline are on the devices of their stages", "[pipeline]") {
-  const Sequential model = fitted(in_stages({{"stage", 3}}, "1f1b", 4));
+  const Sequential model = fitted(in_stages({{"stage", 3}, {"batch", 1}}, "1f1b", 4));
   model.fit(small_data(24), {.batch_size = 24, .epochs = 1, .verbose = 0});
   std::vector<int64_t> stages;
   for (const Variable& weight : model->weights()) {

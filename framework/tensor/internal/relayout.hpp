@@ -31,7 +31,8 @@ CommOp comm_op(RelayoutStep::Kind kind);
 CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
                      const RelayoutStep& step);
 
-/// Returns the bytes that each device receives in a relayout.
+/// Returns the bytes that each device receives in a relayout; infinity where a view would have to
+/// exchange values along a dimension that it fixes.
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to);
 

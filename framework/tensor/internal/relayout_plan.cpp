@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
@@ -153,9 +154,7 @@ class Planner {
   std::vector<RelayoutStep> steps_;
 };
 
-}  // namespace
-
-std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
+std::vector<RelayoutStep> steps_between(const Layout& from, const Layout& to) {
   if (from == to) return {};
   const DimMask partial = to.partial_dims();
   if ((partial & ~from.partial_dims()) || (partial && to.partial_kind() != from.partial_kind())) {
@@ -163,26 +162,39 @@ std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
                       from.describe() + " to " + to.describe(),
                       "relayout to a layout that is not a partial sum");
   }
-  std::vector<RelayoutStep> steps = Planner(from, to).plan();
+  return Planner(from, to).plan();
+}
+
+/// Returns the dimensions that the mesh, a view, fixes, and along which the steps communicate.
+DimMask fixed_dims_exchanged(const std::vector<RelayoutStep>& steps, const Mesh& mesh) {
+  DimMask exchanged = 0;
   for (const RelayoutStep& step : steps) {
-    const DimMask elsewhere = mask_of(step.dims) & from.mesh().fixed_dims();
-    if (elsewhere == 0 || step.kind == Kind::slice) continue;
-    throw MeshError(
-        "relayout",
-        str("a view exchanges nothing along ", from.mesh().names(elsewhere),
-            ", of which it has one coordinate"),
-        str(from.describe(), " to ", to.describe(), " on mesh ", from.mesh().describe()),
-        "keep the value sharded or partial over that dimension, or compute it on the "
-        "whole mesh");
+    if (step.kind != Kind::slice) exchanged |= mask_of(step.dims) & mesh.fixed_dims();
   }
-  return steps;
+  return exchanged;
+}
+
+}  // namespace
+
+std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
+  const std::vector<RelayoutStep> steps = steps_between(from, to);
+  const DimMask elsewhere = fixed_dims_exchanged(steps, from.mesh());
+  if (elsewhere == 0) return steps;
+  throw MeshError("relayout",
+                  str("a view exchanges nothing along ", from.mesh().names(elsewhere),
+                      ", of which it has one coordinate"),
+                  str(from.describe(), " to ", to.describe(), " on mesh ", from.mesh().describe()),
+                  "keep the value sharded or partial over that dimension, or compute it on the "
+                  "whole mesh");
 }
 
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to) {
+  const std::vector<RelayoutStep> steps = steps_between(from, to);
+  if (fixed_dims_exchanged(steps, from.mesh())) return std::numeric_limits<double>::infinity();
   double bytes = 0;
   Layout now = from;
-  for (const RelayoutStep& step : plan_relayout(from, to)) {
+  for (const RelayoutStep& step : steps) {
     bytes += step_entry(shape, dtype, now, step).received;
     now = step.after;
   }
