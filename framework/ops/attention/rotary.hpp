@@ -15,7 +15,9 @@ inline std::array<const char*, 4> names_of(RotaryScaling) {
   return {"default", "linear", "llama3", "yarn"};
 }
 
-namespace ops {
+}  // namespace tessera
+
+namespace tessera::ops {
 
 /// The options of rotary().
 struct RotaryOptions {
@@ -56,5 +58,4 @@ struct RotaryOptions {
 /// fit, ConfigError for an invalid option.
 DTensor rotary(const DTensor& x, const DTensor& positions = {}, const RotaryOptions& options = {});
 
-}  // namespace ops
-}  // namespace tessera
+}  // namespace tessera::ops
