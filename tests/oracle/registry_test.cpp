@@ -228,9 +228,11 @@ Names declared() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".hpp") continue;
     const std::string text = read_file(entry.path());
-    const size_t from = text.find("namespace tessera::ops {");
+    // After declarations of `tessera` itself, a header opens `ops` alone.
+    const size_t from =
+        std::min(text.find("\nnamespace tessera::ops {"), text.find("\nnamespace ops {"));
     if (from == std::string::npos) continue;
-    const std::string body = text.substr(from, text.find("}  // namespace tessera::ops") - from);
+    const std::string body = text.substr(from, text.find("\n}  // namespace ", from) - from);
     std::istringstream lines(body);
     std::smatch match;
     for (std::string line; std::getline(lines, line);) {

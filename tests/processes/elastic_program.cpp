@@ -1,6 +1,7 @@
 // One of the processes of an elastic run, which come and go.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Tells of each step and of each change of the processes, pauses, after the loss of one waits at
-/// step `await` until another joins, and has the fault: at a "step",
-/// in a "snapshot" or checkpoint before its tensors are taken, while the one before a step is being
+/// Tells of each step and of each change of the processes, pauses, waits at step `await` until
+/// another joins if one was lost and not replaced at once, and has the fault: at a "step", in a
+/// "snapshot" or checkpoint before its tensors are taken, while the one before a step is being
 /// "sent", when the others meet after a "change", or when their state is to be "restored" to the
 /// callbacks, which is after the tensors were fetched and before they are assigned.
 struct Steps : Callback {
@@ -55,12 +56,17 @@ struct Steps : Callback {
     fault.at("step", step);
   }
   bool wants_batch_logs(int64_t) override { return false; }
+  void on_train_begin() override {
+    const ElasticRun* const run = ElasticRun::current();
+    if (run) processes = std::ssize(run->membership().members);
+  }
   void on_membership_change(const MembershipChange& change) override {
     std::printf("pid %d now %lld processes\n", ::getpid(),
                 static_cast<long long>(change.processes));
     std::fflush(stdout);
     changed = true;
-    lost = !change.reason.empty();
+    lost = !change.reason.empty() && change.processes < processes;
+    processes = std::max(processes, change.processes);
     fault.at("change", ++changes);
   }
   Json state() const override {
@@ -71,7 +77,7 @@ struct Steps : Callback {
   Fault fault;
   std::chrono::milliseconds pause;
   int64_t await;
-  int64_t changes = 0;
+  int64_t changes = 0, processes = 0;
   bool changed = false, lost = false;
   std::optional<Clock::time_point> last_end;
 };

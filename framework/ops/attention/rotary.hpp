@@ -15,9 +15,7 @@ inline std::array<const char*, 4> names_of(RotaryScaling) {
   return {"default", "linear", "llama3", "yarn"};
 }
 
-}  // namespace tessera
-
-namespace tessera::ops {
+namespace ops {
 
 /// The options of rotary().
 struct RotaryOptions {
@@ -58,4 +56,5 @@ struct RotaryOptions {
 /// fit, ConfigError for an invalid option.
 DTensor rotary(const DTensor& x, const DTensor& positions = {}, const RotaryOptions& options = {});
 
-}  // namespace tessera::ops
+}  // namespace ops
+}  // namespace tessera
