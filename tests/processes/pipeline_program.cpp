@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"
@@ -167,6 +168,29 @@ std::string training_difference(const Training& training, const DistributedOptio
   return files_difference(training.network, staged, plain, folder);
 }
 
+/// Trains sixteen layers on each of `stages` processes, and prints the bytes of activations and
+/// gradients that the device of this one held at the peak of a step: "SCHEDULE:MICROBATCHES".
+void measure(const std::string& how, int64_t stages, const DistributedOptions& distributed) {
+  constexpr int64_t rows = 64, units = 64;
+  const std::string schedule = how.substr(0, how.find(':'));
+  const int64_t microbatches = std::stoll(how.substr(how.find(':') + 1));
+  LayoutMap layouts(create_distributed_mesh({{"stage", stages}}, distributed));
+  layouts.set_pipeline({.microbatches = microbatches, .schedule = schedule});
+  // Before memory is counted, which is that of the device.
+  const at::Tensor data = at::ones({rows * microbatches, units}, at::kDouble);
+  const Examples batch = {.x = {data}, .y = {data}};
+  DeviceMemory memory;
+  std::vector<LayerHandle> layers;
+  for (int64_t l = 0; l < 16 * stages; ++l) layers.push_back(Dense(units, {.activation = "relu"}));
+  const Sequential model(layers);
+  model.compile({.optimizer = SGD(0.01), .loss = MeanSquaredError(), .layouts = layouts});
+  model.train_on_batch(batch);
+  memory.reset_peaks();
+  model.train_on_batch(batch);
+  const MemoryByUse peak = memory.at_peak(0);
+  std::printf("%s %.0f %.0f\n", how.c_str(), peak.activations, peak.gradients);
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const DTypeScope doubles("float64");
@@ -179,6 +203,8 @@ int run(int argc, char** argv) {
     std::printf("%s %s\n", text.c_str(), what.empty() ? "equal" : what.c_str());
     std::fflush(stdout);
   }
+  std::istringstream measured(arguments.text("measured"));
+  for (std::string how; measured >> how;) measure(how, arguments.number("stages", 2), options);
   return 0;
 }
 

@@ -64,6 +64,29 @@ Texts trainings(int count) {
   return all;
 }
 
+/// The bytes that the device of a process held at the peak of a step.
+struct Peak {
+  double activations = 0, gradients = 0;
+};
+
+/// Trains sixteen layers on each of two processes in steps of 64 rows a microbatch; returns what
+/// each process measured, in the order of `how`, "SCHEDULE:MICROBATCHES".
+std::vector<std::vector<Peak>> measured(const std::string& how) {
+  Processes processes(2, app_path("pipeline_program"), {"stages=2", "measured=" + how});
+  std::vector<std::vector<Peak>> all;
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    std::istringstream lines(end.out);
+    all.emplace_back();
+    Peak peak;
+    for (std::string name; lines >> name >> peak.activations >> peak.gradients;) {
+      all.back().push_back(peak);
+    }
+  }
+  return all;
+}
+
 /// Returns $TESSERA_PIPELINE_SEED, or the seed of this run of tests.
 uint64_t seed_of_run() {
   const char* const seed = std::getenv("TESSERA_PIPELINE_SEED");
@@ -83,6 +106,23 @@ TEST_CASE("stages on 2 and 4 processes train as one device does: pipelines drawn
       drawn.resize(3);
       check_trainings(count, shared_memory, drawn);
     }
+  }
+}
+
+TEST_CASE("a stage holds the activations of its microbatches in flight, and one sum of gradients") {
+  const auto peaks = measured("gpipe:4 gpipe:8 1f1b:4 1f1b:16");
+  for (size_t stage = 0; stage < 2; ++stage) {
+    CAPTURE(stage);
+    REQUIRE(peaks[stage].size() == 4);
+    const Peak &gpipe_4 = peaks[stage][0], &gpipe_8 = peaks[stage][1];
+    const Peak &few = peaks[stage][2], &many = peaks[stage][3];
+    // GPipe holds all microbatches, 1F1B two of the first stage and one of the last.
+    const double microbatch = (gpipe_8.activations - gpipe_4.activations) / 4;
+    REQUIRE(microbatch > 0);
+    CHECK(gpipe_8.activations <= 8.25 * microbatch);
+    CHECK(many.activations <= (stage == 0 ? 2.25 : 1.25) * microbatch);
+    CHECK(many.gradients > 0);
+    CHECK(many.gradients == few.gradients);
   }
 }
 

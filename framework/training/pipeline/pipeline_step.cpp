@@ -475,6 +475,7 @@ DTensor PipelineStep::moved(const Operand& operand, int32_t stage, const Mesh& m
     result = takes_part ? transfer_value(value, target)
                         : DTensor(intern(value.shape(), value.dtype(), target), {});
     if (value.is_parameter()) result.mark_parameter();
+    if (of_rows && stage_of(operand) < 0) DeviceMemory::label(result, MemoryUse::batch);
   }
   return meshes.value_on(result, mesh);
 }
