@@ -60,13 +60,23 @@ at::Tensor Generator::last_logits(const at::Tensor& row, const CallContext& cont
   return last.narrow(0, 0, std::ssize(vocabulary_));
 }
 
+/// Returns the logits at the last word of a row by a prediction in stages. Rows have one length,
+/// since each other one is planned anew; words see no later ones.
+at::Tensor Generator::predicted_logits(const at::Tensor& row) const {
+  const at::Tensor padded = at::constant_pad_nd(row, {0, length_ - row.numel()}).unsqueeze(0);
+  const at::Tensor logits =
+      model_.predict(TensorDataset(Examples{.x = {padded}}), {.batch_size = 1, .verbose = 0});
+  return logits[0][row.numel() - 1].narrow(0, 0, std::ssize(vocabulary_));
+}
+
 at::Tensor Generator::next_logits(const std::vector<int64_t>& words) const {
   const size_t count = std::min(words.size(), static_cast<size_t>(length_));
-  return last_logits(at::tensor(at::ArrayRef<int64_t>(words).slice(words.size() - count)), {});
+  const at::Tensor row = at::tensor(at::ArrayRef<int64_t>(words).slice(words.size() - count));
+  return layouts_.pipeline() ? predicted_logits(row) : last_logits(row, {});
 }
 
 at::Tensor Generator::next_logits(const std::vector<int64_t>& words, DecodeState& state) const {
-  if (std::ssize(words) > length_) return next_logits(words);
+  if (std::ssize(words) > length_ || layouts_.pipeline()) return next_logits(words);
   if (!state.cache) state.cache = std::make_shared<KeyValueCache>();
   const at::ArrayRef<int64_t> more = at::ArrayRef<int64_t>(words).slice(state.words);
   state.words = words.size();

@@ -54,13 +54,15 @@ class Generator {
   /// Adds one word: one decode step.
   void add_word(Continuation& continuation) const;
   /// Like next_logits() above, but calls the model only on the words that are not in the cache.
-  /// Beyond `length` words positions shift with every word, so the cache is not used.
+  /// Beyond `length` words positions shift with every word, so the cache is not used; nor is it in
+  /// stages.
   at::Tensor next_logits(const std::vector<int64_t>& words, DecodeState& state) const;
   /// Returns the token id of the most probable next word.
   int64_t argmax_token(const std::vector<int64_t>& words) const;
 
  private:
   at::Tensor last_logits(const at::Tensor& row, const CallContext& context) const;
+  at::Tensor predicted_logits(const at::Tensor& row) const;
 
   ModelHandle model_;
   TextVectorization words_;

@@ -25,7 +25,7 @@ struct RowPart {
 };
 
 /// Returns the rows of a global batch that this process's devices hold: the smallest interval that
-/// covers "x", "y" and "sample_weight".
+/// covers "x", "y" and "sample_weight", of all microbatches if the layouts have a pipeline.
 RowPart local_part(int64_t rows, const LayoutMap& layouts);
 
 /// Rows of a dataset, on the host. Axis 0 of each tensor is the row axis.

@@ -9,6 +9,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/world_size_invariant.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/optimizer/internal/for_each_block.hpp>
@@ -256,6 +257,8 @@ ShardingPtr Optimizer::update_sharding(const State& state) const {
 bool Optimizer::needs_reduction(const Variable& variable, const DTensor& gradient) const {
   // The weights of a model that an abstract step builds get slots once they are placed.
   if (is_abstract() && !knows(variable)) return false;
+  // Other processes reduce the gradients of a stage that this one lacks.
+  if (!is_abstract() && is_elsewhere(gradient.mesh())) return false;
   if (!is_abstract() && !gradient.mesh().is_local()) return true;
   return !(gradient.layout() == abstract_layout(update_layout(variable)));
 }

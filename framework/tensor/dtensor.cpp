@@ -13,6 +13,7 @@
 #include <tessera/framework/tensor/internal/deferred_value.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/tensor/internal/transfer.hpp>
 
 namespace tessera {
 
@@ -119,7 +120,11 @@ int64_t DTensor::size(int64_t axis) const {
 
 at::Tensor DTensor::full() const {
   stop_tracing("a value was read on the host");
-  const DTensor replicated = relayout_value(*this, Layout::replicated(mesh(), rank()));
+  // The processes that hold a view send its value to the others.
+  const Mesh all = mesh().root();
+  const DTensor replicated = all.is_local()
+                                 ? relayout_value(*this, Layout::replicated(mesh(), rank()))
+                                 : transfer_value(*this, Layout::replicated(all, rank()));
   check_present(replicated, "DTensor::full");
   const at::Tensor& block = replicated.blocks()[0];
   if (!block.is_cpu()) raise_deferred_checks();

@@ -59,8 +59,9 @@ class DTensor {
   const Layout& layout() const { return placed().sharding->layout; }
   const Mesh& mesh() const { return state().sharding->layout.mesh(); }
 
-  /// Returns the global tensor on the CPU of every process, contiguous, with partial sums resolved.
-  /// Collective. It may share memory with the value: do not write to it.
+  /// Returns the global tensor on the CPU of every process, contiguous, with partial sums resolved;
+  /// of a value on a view, on every process of the whole mesh. Collective. It may share memory with
+  /// the value: do not write to it.
   at::Tensor full() const;
   /// Returns the shard of local device `device` (an index into Mesh::local_devices()) on the host:
   /// a view of a CPU device's shard, which must not be written to; a copy of a GPU's. Never

@@ -52,6 +52,12 @@ const std::vector<Scheme>& schemes() {
       {"zero2", {"batch=8", "batch=3", "batch=5"}},
       {"zero3", {"batch=8", "batch=3", "batch=5"}},
       {"hsdp", {"replica=2,batch=4", "replica=3,batch=1", "replica=1,batch=5"}},
+      {"pipeline_gpipe", {"stage=4,batch=2", "stage=3,batch=1", "stage=2,batch=1"}},
+      {"pipeline_1f1b", {"stage=4,batch=2", "stage=3,batch=1", "stage=2,batch=1"}},
+      {"pipeline_interleaved", {"stage=2,batch=2", "stage=3,batch=1", "stage=2,batch=1"}},
+      {"pipeline_zb_v", {"stage=2,batch=2", "stage=3,batch=1", "stage=2,batch=1"}},
+      {"three_d",
+       {"stage=2,batch=2,model=2", "stage=3,batch=1,model=1", "stage=2,batch=1,model=5"}},
       {"tensor_fsdp",
        {"batch=2,fsdp=2,model=2", "batch=1,fsdp=3,model=1", "batch=1,fsdp=1,model=5"}},
       {"tensor_2d", {"row=2,col=2", "row=3,col=1", "row=1,col=5"}},
@@ -174,6 +180,8 @@ TEST_CASE("gpt: a loss that computes few logits at a time equals that of logits,
 
 TEST_CASE("gpt: the graph of a planned step is that of a real one, in every layouts file") {
   for (const Scheme& scheme : schemes()) {
+    // A step in stages is run from the graph of a planned one.
+    if (has_stages(scheme.file)) continue;
     for (const std::string dtype : {"float32", "mixed_bfloat16"}) {
       CAPTURE(scheme.file, dtype);
       const DTypeScope policy(dtype);

@@ -35,6 +35,9 @@ inline LayoutFile layouts_file(const std::string& name) {
   return file;
 }
 
+/// Whether a layouts file divides the model into stages.
+inline bool has_stages(const std::string& name) { return layouts_file(name).pipeline.has_value(); }
+
 /// Loads a layouts file with other mesh dimensions.
 inline LayoutMap layouts_of(const std::string& name, const MeshDims& dims) {
   const LayoutFile file = layouts_file(name);

@@ -116,6 +116,8 @@ TEST_CASE("gpt: the table of layouts in the documentation equals the plans") {
   for (const auto& entry : std::filesystem::directory_iterator(root / "apps/gpt/layouts")) {
     names.push_back(entry.path().stem().string());
   }
+  // The plan of a model in stages is another table.
+  std::erase_if(names, has_stages);
   std::sort(names.begin(), names.end());
   ModelSize size;
   const TensorDataset rows(at::zeros({128, size.length}, at::kLong),

@@ -19,8 +19,9 @@ std::vector<Interval> covered(const Sharding& sharding, const std::vector<int64_
   for (int d = 0; d < mesh.rank(); ++d) {
     const auto at = static_cast<size_t>(d);
     const bool shards = (sharding.layout.sharded_dims() >> d & 1U) != 0;
+    // Of a view, only the coordinates that have devices.
     ranges.push_back(shards ? group_range(mesh.dim_size(d), sharding.groups[at], group[at])
-                            : Interval{0, mesh.dim_size(d)});
+                            : mesh.box()[at]);
   }
   return ranges;
 }
@@ -44,7 +45,7 @@ std::vector<int64_t> corner(const std::vector<Interval>& ranges) {
 /// Returns the processes that hold devices in `ranges`. Along sharding dimensions the first
 /// coordinate stands for all.
 std::vector<int> holders(const Mesh& mesh, const std::vector<Interval>& ranges, DimMask shards) {
-  if (mesh.is_local()) return {0};
+  if (mesh.root().is_local()) return {0};
   std::set<int> ranks;
   std::vector<int64_t> at = corner(ranges);
   for (size_t d = at.size(); d > 0;) {
@@ -83,7 +84,8 @@ Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
 }  // namespace
 
 Mesh mesh_of(const std::vector<Variable>& variables) {
-  return variables.empty() ? default_mesh() : variables.front().layout().mesh();
+  // Variables may be on several views, and all processes take part.
+  return variables.empty() ? default_mesh() : variables.front().layout().mesh().root();
 }
 
 std::vector<Tile> tiles_of(const Sharding& sharding) {
@@ -99,7 +101,7 @@ std::vector<Tile> tiles_of(const Sharding& sharding) {
 }
 
 Writers::Writers(const Mesh& mesh)
-    : bytes_(mesh.is_local() ? 1 : static_cast<size_t>(communicator_of(mesh).size())) {}
+    : bytes_(mesh.root().is_local() ? 1 : static_cast<size_t>(communicator_of(mesh).size())) {}
 
 int Writers::choose(const std::vector<int>& ranks, uint64_t bytes) {
   const int writer = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {

@@ -7,7 +7,8 @@
 
 namespace tessera::detail {
 
-/// Returns the mesh of the variables; the default mesh if there are none.
+/// Returns the mesh of the variables, which views of it may hold; the default mesh if there are
+/// none.
 Mesh mesh_of(const std::vector<Variable>& variables);
 
 /// A distinct block of a tensor: a shard, or adjacent shards that share memory.

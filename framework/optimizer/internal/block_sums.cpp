@@ -6,6 +6,7 @@
 
 #include <ATen/OpMathType.h>
 
+#include <tessera/framework/mesh/internal/view.hpp>
 #include <tessera/framework/optimizer/internal/for_each_block.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -173,6 +174,34 @@ std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
   return results;
 }
 
+/// Returns sets with the same total, which every process has: what views have becomes one number on
+/// the whole mesh. Collective.
+std::vector<ValueSet> on_the_whole_mesh(const std::vector<ValueSet>& sets) {
+  const auto is_of_view = [](const ValueSet& set) { return set.numbers.mesh().is_view(); };
+  if (std::none_of(sets.begin(), sets.end(), is_of_view)) return sets;
+  const Mesh all = sets[0].numbers.mesh().root();
+  const Layout replicated = Layout::replicated(all, 1);
+  const DimMask dims = (DimMask{1} << all.rank()) - 1;
+  const ShardingPtr sharding = intern({1}, at::kDouble, replicated.with_partial(dims, Reduce::sum));
+  Blocks totals;
+  for (const BlockInfo& block : sharding->blocks) {
+    totals.push_back(at::zeros({1}, block_options(*sharding, block)));
+  }
+  ValueSet joined;
+  for (const ValueSet& set : sets) {
+    joined.members.insert(joined.members.end(), set.members.begin(), set.members.end());
+    // Replicated on its mesh, so that the first device stands for all.
+    const std::vector<int64_t> first = all.coordinates(device_ids(set.numbers.mesh()).front());
+    const int from = set.numbers.sharding()->block_of(first), to = sharding->block_of(first);
+    if (from < 0 || to < 0) continue;
+    at::Tensor& total = totals[static_cast<size_t>(to)];
+    const at::Tensor sum = set.numbers.blocks()[static_cast<size_t>(from)].sum();
+    total.add_(moved_to(sum, total.device()));
+  }
+  joined.numbers = relayout_value(DTensor(sharding, std::move(totals)), replicated);
+  return {joined};
+}
+
 }  // namespace
 
 std::vector<ValueSet> squared_norms(const std::vector<DTensor>& values) {
@@ -190,6 +219,10 @@ at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
     total = total.defined() ? total + sum : sum;
   }
   return total;
+}
+
+std::vector<ValueSet> squared_norms_together(const std::vector<DTensor>& values) {
+  return on_the_whole_mesh(sums_of(values, Sum::squares));
 }
 
 void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTensor>& steps,
@@ -219,7 +252,7 @@ void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTens
 }
 
 bool all_finite(const std::vector<DTensor>& values) {
-  const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
+  const std::vector<ValueSet> sets = on_the_whole_mesh(sums_of(values, Sum::not_finite));
   return std::none_of(sets.begin(), sets.end(), [](const ValueSet& set) {
     const Blocks& counts = set.numbers.blocks();
     return !counts.empty() && counts[0].any().item<bool>();
@@ -227,7 +260,7 @@ bool all_finite(const std::vector<DTensor>& values) {
 }
 
 ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& blocks) {
-  const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
+  const std::vector<ValueSet> sets = on_the_whole_mesh(sums_of(values, Sum::not_finite));
   ScalarOnDevices flags;
   for (const at::Tensor& block : blocks) {
     at::Tensor& flag = flags[block.device()];

@@ -25,6 +25,10 @@ struct ValueSet {
 /// GPUs.
 std::vector<ValueSet> squared_norms(const std::vector<DTensor>& values);
 
+/// Returns sets whose total is that of squared_norms() and which every process has, also of values
+/// on several views of a mesh: one more all-reduce of a number then. Collective.
+std::vector<ValueSet> squared_norms_together(const std::vector<DTensor>& values);
+
 /// Returns the sum of the numbers of all sets, on `device`; undefined if this process has none.
 at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device);
 

@@ -31,7 +31,7 @@ std::vector<DTensor> clip_each(const std::vector<DTensor>& gradients, double bou
 
 /// Clips the global norm of all gradients.
 std::vector<DTensor> clip_together(const std::vector<DTensor>& gradients, double bound) {
-  const std::vector<ValueSet> sets = squared_norms(gradients);
+  const std::vector<ValueSet> sets = squared_norms_together(gradients);
   ScalarOnDevices factors;
   for (const at::Tensor& block : blocks_of(gradients)) {
     at::Tensor& factor = factors[block.device()];

@@ -6,7 +6,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
 #include <tessera/framework/tensor/internal/row_sparse.hpp>
@@ -60,11 +62,25 @@ void check_target(const DTensor& value, const Layout& layout) {
   }
 }
 
+/// Whether a value has no blocks here, although the step is no plan: other processes move it.
+bool is_moved_by_others(const DTensor& value) {
+  return is_elsewhere(value.mesh()) && !is_abstract();
+}
+
 }  // namespace
 
 DTensor relayout_value(const DTensor& value, const Layout& layout) {
   check_target(value, layout);
   if (value.layout() == layout) return value;
+  if (is_moved_by_others(value)) {
+    const Layout before = value.layout();
+    for (const RelayoutStep& step : plan_relayout(before, layout)) {
+      // A reduction is that of all handles, as below.
+      if (!before.is_partial() || !(step.after == before.resolved())) continue;
+      value.replace(DTensor(intern(value.shape(), value.dtype(), step.after), {}));
+    }
+    return DTensor(intern(value.shape(), value.dtype(), layout), {});
+  }
   const ProfileSpan span(SpanKind::op, "relayout");
   const c10::InferenceMode inference;
   DTensor now = value;
@@ -87,7 +103,8 @@ std::vector<DTensor> relayout_values(const std::vector<DTensor>& values,
   for (size_t v = 0; v < values.size(); ++v) {
     check_target(values[v], layouts[v]);
     const std::vector<RelayoutStep> steps = plan_relayout(values[v].layout(), layouts[v]);
-    if (steps.size() != 1 || steps[0].kind != RelayoutStep::Kind::all_gather) {
+    if (is_moved_by_others(values[v]) || steps.size() != 1 ||
+        steps[0].kind != RelayoutStep::Kind::all_gather) {
       results[v] = relayout_value(values[v], layouts[v]);
       continue;
     }
@@ -110,6 +127,7 @@ std::vector<DTensor> relayout_values(const std::vector<DTensor>& values,
 
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   if (value.sharding() == target) return value;
+  if (is_moved_by_others(value)) return DTensor(target, {});
   if (value.is_row_sparse() && !value.layout().is_partial()) return relayout_rows(value, target);
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;

@@ -59,6 +59,11 @@ std::unique_ptr<ElasticFit> ElasticFit::make(const FitRun& run, RunFingerprint f
   ElasticRun* const elastic = ElasticRun::current();
   const bool own_steps = dynamic_cast<LocalSteps*>(run.state.executor.get()) != nullptr;
   if (!elastic || !own_steps || !fit_snapshots()) return nullptr;
+  if (run.state.layouts.pipeline()) {
+    throw ConfigError("fit", "the processes of a model in stages stay the same",
+                      "an elastic run of " + describe(*run.state.layouts.pipeline()),
+                      "start it without --elastic, and with a checkpoint to resume from");
+  }
   return std::unique_ptr<ElasticFit>(new ElasticFit(run, *elastic, std::move(facts)));
 }
 

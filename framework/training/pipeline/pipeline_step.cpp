@@ -1,8 +1,11 @@
 #include <tessera/framework/training/pipeline/pipeline_step.hpp>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -49,6 +52,15 @@ uint64_t key_of(const StepGraph::Operand& operand, int32_t stage, bool all_rows)
   uint64_t key = static_cast<uint64_t>(operand.number);
   key = key << 1 | uint64_t(operand.kind == Kind::variable);
   return (key << 24 | static_cast<uint64_t>(stage)) << 1 | uint64_t(all_rows);
+}
+
+/// Returns the name of an action in profiles, "F3 stage 1"; kept, since they are read later.
+std::string_view span_name(const PipelineAction& action) {
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::string name = str(to_string(action.kind), action.microbatch, " stage ", action.stage);
+  const std::lock_guard<std::mutex> lock(mutex);
+  return *names.insert(name).first;
 }
 
 /// Whether nothing else holds a block's memory.
@@ -264,21 +276,18 @@ void PipelineStep::run_once(NodeTurn turn, int64_t step) {
 }
 
 void PipelineStep::perform_effect(const StepGraph::Node& node) {
+  // On every process, which counts steps and knows the metrics of all.
   std::vector<DTensor> in;
-  bool is_here = node.in.empty();
   for (const Operand& operand : node.in) {
-    const int32_t stage = std::max(stage_of(operand), 0);
-    const bool here = operand.kind != Kind::none && parts_.meshes.is_here(stage);
-    is_here = is_here || here;
-    in.push_back(here ? at_stage(operand, stage, false) : DTensor());
+    in.push_back(at_stage(operand, std::max(stage_of(operand), 0), false));
   }
-  if (is_here) perform(in, node.run, node.changes);
+  perform(in, node.run, node.changes);
 }
 
 void PipelineStep::run_action(const PipelineAction& action) {
-  const ProfileSpan span(SpanKind::op, "stage");
   const Work& work = work_[size_t(action.stage)][static_cast<size_t>(action.kind)];
   if (parts_.meshes.is_here(static_cast<int32_t>(action.stage))) {
+    const ProfileSpan span(SpanKind::op, Profile::is_taken() ? span_name(action) : "action");
     for (size_t n : work.nodes) run_in_turn(n, action.microbatch);
   }
   for (const Crossing& crossing : work.crossings) begin_crossing(crossing, action.microbatch);
@@ -466,6 +475,7 @@ DTensor PipelineStep::moved(const Operand& operand, int32_t stage, const Mesh& m
     result = takes_part ? transfer_value(value, target)
                         : DTensor(intern(value.shape(), value.dtype(), target), {});
     if (value.is_parameter()) result.mark_parameter();
+    if (of_rows && stage_of(operand) < 0) DeviceMemory::label(result, MemoryUse::batch);
   }
   return meshes.value_on(result, mesh);
 }
@@ -503,9 +513,10 @@ DTensor PipelineStep::result(int32_t number) {
   const StagedStep::Value& value = parts_.staged.values[size_t(number)];
   const PipelineMeshes& meshes = parts_.meshes;
   const Operand operand = {Kind::value, number};
-  if (!is_in_turns(operand) || meshes.microbatches() == 1 || !meshes.is_here(value.stage)) {
+  if (!is_in_turns(operand) || meshes.microbatches() == 1) {
     return at_stage(operand, std::max(value.stage, 0), false);
   }
+  if (!meshes.is_here(value.stage)) return elsewhere(number, meshes.rows_of(value.stage));
   const std::vector<DTensor>& parts = kept_[size_t(number)];
   Blocks blocks;
   for (const DTensor& part : parts) {

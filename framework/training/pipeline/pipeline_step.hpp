@@ -38,7 +38,8 @@ class PipelineStep {
   explicit PipelineStep(PipelineParts parts);
 
   /// Runs the step on a batch on PipelineMeshes::rows() and returns its results, on the mesh of the
-  /// weights of their stage. Random draws follow `step`. Collective. Throws what operations and
+  /// weights of their stage, or of its rows; a process that lacks the stage gets them without
+  /// blocks. Random draws follow `step`. Collective. Throws what operations and
   /// side effects throw.
   std::vector<DTensor> run(const Batch& batch, int64_t step);
 

@@ -6,6 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/transfer.hpp>
 
 namespace tessera::detail {
 
@@ -100,12 +101,7 @@ PipelinedSteps::PipelinedSteps(Layer& model, const LayoutMap& layouts, Optimizer
     : model_(model),
       layouts_(layouts),
       optimizer_(std::move(optimizer)),
-      rows_(PipelineMeshes(layouts.mesh(), "", {0}, layouts.pipeline()->microbatches).rows()) {
-  if (layouts.mesh().is_local()) return;
-  throw ConfigError("pipeline", "all stages of a pipeline are in one process",
-                    "mesh " + layouts.mesh().describe() + " of several processes",
-                    "start one process, or remove the pipeline from the layouts");
-}
+      rows_(PipelineMeshes(layouts.mesh(), "", {0}, layouts.pipeline()->microbatches).rows()) {}
 
 Batch PipelinedSteps::pack(Examples&& examples) const {
   Batch batch;
@@ -121,6 +117,11 @@ Batch PipelinedSteps::pack(Examples&& examples) const {
       DeviceMemory::label(values.back(), MemoryUse::batch);
     }
   };
+  // Shards that the data have made themselves are those of a batch without microbatches.
+  for (const DTensor& x : examples.placed_x) {
+    batch.x.push_back(copy_to_mesh_value(x, with_microbatches(x.layout(), rows_)));
+    DeviceMemory::label(batch.x.back(), MemoryUse::batch);
+  }
   shard(examples.x, "x", batch.x);
   shard(examples.y, "y", batch.y);
   shard(examples.sample_weight, "sample_weight", batch.sample_weight);
@@ -234,7 +235,13 @@ PipelineStep& PipelinedSteps::recorded(Phase phase, const Batch& batch, const Pl
 
 PipelinedSteps::Results PipelinedSteps::run(Phase phase, const Batch& batch, int64_t step,
                                             const PlanStep& plan) {
-  return recorded(phase, batch, plan).run(batch, step);
+  Results results = recorded(phase, batch, plan).run(batch, step);
+  // One number, a loss, is wanted on every process; outputs are when they are read in full.
+  for (DTensor& result : results) {
+    if (phase == Phase::predict || !result.mesh().is_view()) continue;
+    result = transfer_value(result, Layout::replicated(result.mesh().root(), result.rank()));
+  }
+  return results;
 }
 
 }  // namespace tessera::detail

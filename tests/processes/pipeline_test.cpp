@@ -1,0 +1,137 @@
+// Stages on 2 and 4 processes: each process compares its losses, weights, metrics, predictions and
+// files with those of one device.
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include <tessera/framework/base/error.hpp>
+
+#include "tests/processes/ranks.hpp"
+#include "tests/support/catch.hpp"
+
+namespace pipeline_processes_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// Trains in stages on `count` processes, and checks what each of them says of each training.
+void check_trainings(int count, bool shared_memory, const Texts& trainings) {
+  const TempFolder folder;
+  const std::string list = std::accumulate(
+      trainings.begin(), trainings.end(), std::string(),
+      [](const std::string& all, const std::string& one) { return all + one + " "; });
+  Processes processes(count, app_path("pipeline_program"),
+                      {"trainings=" + list, str("shared_memory=", shared_memory ? 1 : 0),
+                       "folder=" + folder.path().string()});
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(10))) {
+    CAPTURE(count, shared_memory, end.err);
+    REQUIRE(end.exit_code == 0);
+    std::istringstream lines(end.out);
+    Texts said;
+    for (std::string line; std::getline(lines, line);) said.push_back(line);
+    REQUIRE(said.size() == trainings.size());
+    for (size_t t = 0; t < said.size(); ++t) CHECK(said[t] == trainings[t] + " equal");
+  }
+}
+
+/// The trainings whose stages `count` processes share: alone, each with two stages or more, and
+/// beside other dimensions.
+Texts trainings(int count) {
+  Texts all;
+  for (const char* const schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    for (const int microbatches : {1, 3, 4, 8}) {
+      const std::string how = str(":", schedule, ":", microbatches, ":");
+      all.push_back(str("mlp", how, "stage=2,batch=2"));
+      all.push_back(str("mlp", how, "batch=2,stage=2"));
+      all.push_back(str("gpt", how, "stage=", count));
+      all.push_back(str("gpt", how, "stage=2,batch=2,model=2"));
+    }
+  }
+  for (const char* const schedule : {"interleaved", "zb_v"}) {
+    for (const int microbatches : {1, 3, 4, 8}) {
+      const std::string how = str("gpt:", schedule, ":", microbatches, ":");
+      all.push_back(str(how, "stage=2,batch=2"));
+      all.push_back(str(how, "stage=4"));
+    }
+  }
+  return all;
+}
+
+/// The bytes that the device of a process held at the peak of a step.
+struct Peak {
+  double activations = 0, gradients = 0;
+};
+
+/// Trains sixteen layers on each of two processes in steps of 64 rows a microbatch; returns what
+/// each process measured, in the order of `how`, "SCHEDULE:MICROBATCHES".
+std::vector<std::vector<Peak>> measured(const std::string& how) {
+  Processes processes(2, app_path("pipeline_program"), {"stages=2", "measured=" + how});
+  std::vector<std::vector<Peak>> all;
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    std::istringstream lines(end.out);
+    all.emplace_back();
+    Peak peak;
+    for (std::string name; lines >> name >> peak.activations >> peak.gradients;) {
+      all.back().push_back(peak);
+    }
+  }
+  return all;
+}
+
+/// Returns $TESSERA_PIPELINE_SEED, or the seed of this run of tests.
+uint64_t seed_of_run() {
+  const char* const seed = std::getenv("TESSERA_PIPELINE_SEED");
+  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
+}
+
+}  // namespace
+
+TEST_CASE("stages on 2 and 4 processes train as one device does: pipelines drawn by a seed") {
+  const uint64_t seed = seed_of_run();
+  INFO("TESSERA_PIPELINE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  for (const int count : {2, 4}) {
+    for (const bool shared_memory : {true, false}) {
+      Texts drawn = trainings(count);
+      std::shuffle(drawn.begin(), drawn.end(), random);
+      drawn.resize(3);
+      check_trainings(count, shared_memory, drawn);
+    }
+  }
+}
+
+TEST_CASE("a stage holds the activations of its microbatches in flight, and one sum of gradients") {
+  const auto peaks = measured("gpipe:4 gpipe:8 1f1b:4 1f1b:16");
+  for (size_t stage = 0; stage < 2; ++stage) {
+    CAPTURE(stage);
+    REQUIRE(peaks[stage].size() == 4);
+    const Peak &gpipe_4 = peaks[stage][0], &gpipe_8 = peaks[stage][1];
+    const Peak &few = peaks[stage][2], &many = peaks[stage][3];
+    // GPipe holds all microbatches, 1F1B two of the first stage and one of the last.
+    const double microbatch = (gpipe_8.activations - gpipe_4.activations) / 4;
+    REQUIRE(microbatch > 0);
+    CHECK(gpipe_8.activations <= 8.25 * microbatch);
+    CHECK(many.activations <= (stage == 0 ? 2.25 : 1.25) * microbatch);
+    CHECK(many.gradients > 0);
+    CHECK(many.gradients == few.gradients);
+  }
+}
+
+TEST_CASE("stages on 2 and 4 processes train as one device does", "[nightly]") {
+  for (const int count : {2, 4}) {
+    for (const bool shared_memory : {true, false}) {
+      check_trainings(count, shared_memory, trainings(count));
+    }
+  }
+}
+
+}  // namespace pipeline_processes_test
