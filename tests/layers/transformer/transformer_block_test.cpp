@@ -345,6 +345,21 @@ TEST_CASE("TransformerBlock treats packed documents as it does each alone, on ev
   }
 }
 
+// Rotary positions are relative, so that only documents whose steps are no neighbors show them.
+TEST_CASE("TransformerBlock rotates by positions in the document") {
+  const test::DTypeScope doubles("float64");
+  const TransformerBlock block(llama());
+  give_weights(block);
+  const Tensor x = at::randn({1, 6, features}, at::kDouble);
+  const Tensor ids = at::tensor({5, 3, 5, 3, 5, 3}, at::kInt).view({1, 6});
+  const Tensor y = block(Inputs{on_one_device(x), on_one_device(ids)}).full();
+  for (const int64_t first : {0, 1}) {
+    const Tensor own = x.slice(1, first, std::nullopt, 2).contiguous();
+    CHECK(difference(y.slice(1, first, std::nullopt, 2), block(on_one_device(own)).full(), 1e-12,
+                     1e-12) == "");
+  }
+}
+
 TEST_CASE("TransformerBlock refuses document ids that do not fit, and those with a cache") {
   const TransformerBlock block(llama());
   const DTensor x = on_one_device(at::zeros({1, 4, features}));
