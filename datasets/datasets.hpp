@@ -7,6 +7,7 @@
 #include <tessera/datasets/imdb.hpp>
 #include <tessera/datasets/load_safetensors.hpp>
 #include <tessera/datasets/mnist.hpp>
+#include <tessera/datasets/pack_documents.hpp>
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
 #include <tessera/datasets/read_array.hpp>
 #include <tessera/datasets/read_csv.hpp>

@@ -284,14 +284,16 @@ void HeadAttention::add_norms(const HeadShapes& heads) {
   key_norm_ = norm("key_norm", heads.key);
 }
 
-/// Rotates queries or keys (batch, T, heads, features), of which the first is step `first`.
-DTensor HeadAttention::rotated(const DTensor& heads, int64_t first) const {
-  if (!options_.rotary) return heads;
-  if (first == 0) return ops::rotary(heads, {}, *options_.rotary);
+/// Returns the positions of the query's steps: those of the input, if there are any; undefined for
+/// 0, 1, 2, …
+DTensor HeadAttention::positions(const Inputs& inputs, const CallContext& context) const {
+  if (inputs.size() > 4) return inputs[4];
+  const int64_t steps = inputs[0].size(1);
+  const bool cached = context.cache && options_.causal;
+  const int64_t first = cached ? context.cache->first_step(*this, steps) : 0;
+  if (first == 0) return {};
   // A tensor, so that all steps share a plan.
-  const DTensor positions =
-      pack(at::arange(first, first + heads.size(1)), Layout::replicated(heads.mesh(), 1));
-  return ops::rotary(heads, positions, *options_.rotary);
+  return pack(at::arange(first, first + steps), Layout::replicated(inputs[0].mesh(), 1));
 }
 
 DTensor HeadAttention::scaled_scores(const DTensor& q, const DTensor& k,
@@ -347,10 +349,9 @@ std::vector<DTensor> HeadAttention::call_all(const Inputs& inputs, const CallCon
     k = (*key_norm_)(k, context);
   }
   if (options_.rotary) {
-    const bool cached = context.cache && options_.causal;
-    const int64_t first = cached ? context.cache->first_step(*this, x.size(1)) : 0;
-    q = rotated(q, first);
-    k = rotated(k, first);
+    const DTensor steps = positions(inputs, context);
+    q = ops::rotary(q, steps, *options_.rotary);
+    k = ops::rotary(k, steps, *options_.rotary);
   }
   AttendedSteps attended =
       attended_steps(*this, context, inputs, k, (*value_)(value, context), options_);

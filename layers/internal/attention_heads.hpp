@@ -61,7 +61,8 @@ HeadOptions head_options(const Options& o, int64_t key_dim) {
 
 /// Base of layers that attend with several heads to a value, by projections that are EinsumDense
 /// layers: masks, dropout, key-value cache and output projection. A derived class defines the
-/// output shapes, and calls add_projections() in make_weights().
+/// output shapes, and calls add_projections() in make_weights(). Inputs are query, value and
+/// optionally key, attention mask and positions, by which rotary options rotate.
 class HeadAttention : public WrapperLayer {
  public:
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
@@ -95,7 +96,7 @@ class HeadAttention : public WrapperLayer {
   DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
   void add_norms(const HeadShapes& heads);
   DTensor scaled_scores(const DTensor& q, const DTensor& k, const EinsumTerms& terms) const;
-  DTensor rotated(const DTensor& heads, int64_t first) const;
+  DTensor positions(const Inputs& inputs, const CallContext& context) const;
 
   HeadOptions options_;
   std::shared_ptr<Layer> query_, key_, gate_, value_, attention_output_;

@@ -4,8 +4,10 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
+#include <tessera/layers/internal/packed_documents.hpp>
 
 namespace tessera {
 
@@ -39,6 +41,10 @@ class PositionEmbeddingLayer final
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
+  DTensor step_rows(const DTensor& x, const CallContext& context) const;
+  DTensor document_rows(const Inputs& inputs, const CallContext& context) const;
+  void check_steps(int64_t steps) const;
+
   Variable embeddings_;
 };
 
@@ -52,7 +58,7 @@ PositionEmbeddingLayer::PositionEmbeddingLayer(const PositionEmbeddingArguments&
 }
 
 Shape PositionEmbeddingLayer::output_shape(const Shapes& inputs) const {
-  const Shape& input = single_input(inputs);
+  const Shape& input = inputs.size() == 2 ? inputs[0] : single_input(inputs);
   if (input.size() < 2 || input.back() < 1) {
     throw ShapeError(where(), "the input is (batch, steps, features), of known features",
                      to_string(input), "embed token ids first");
@@ -71,15 +77,39 @@ void PositionEmbeddingLayer::make_weights(const Shapes& inputs) {
 
 DTensor PositionEmbeddingLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor& x = inputs[0];
-  const int64_t length = arguments_.sequence_length, steps = x.size(x.rank() - 2);
-  const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
-  if (first + steps > length) {
-    throw ShapeError(where(), str("a sequence has at most sequence_length = ", length, " steps"),
-                     str(first + steps), "shorten it, or make the layer longer");
-  }
-  const DTensor all = read(embeddings_);
-  const DTensor rows = steps == length ? all : ops::slice(all, 0, first, steps);
+  const DTensor rows = inputs.size() == 2 ? document_rows(inputs, context) : step_rows(x, context);
   return (arguments_.add ? x : ops::zeros_like(x)) + rows;
+}
+
+/// Returns the rows of the steps of x.
+DTensor PositionEmbeddingLayer::step_rows(const DTensor& x, const CallContext& context) const {
+  const int64_t steps = x.size(x.rank() - 2);
+  const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
+  check_steps(first + steps);
+  const DTensor all = read(embeddings_);
+  return steps == arguments_.sequence_length ? all : ops::slice(all, 0, first, steps);
+}
+
+/// Returns the rows of the positions in documents.
+DTensor PositionEmbeddingLayer::document_rows(const Inputs& inputs,
+                                              const CallContext& context) const {
+  const DTensor& x = inputs[0];
+  if (context.cache || x.rank() != 3) {
+    throw ConfigError(where(),
+                      "with document ids, the input is (batch, steps, features), and there is no "
+                      "key-value cache",
+                      context.cache ? "a cache" : to_string(x.shape()), "leave the ids out");
+  }
+  check_documents(where(), inputs[1], x.size(0), x.size(1));
+  check_steps(x.size(1));
+  return ops::embedding(read(embeddings_), document_positions(inputs[1]));
+}
+
+void PositionEmbeddingLayer::check_steps(int64_t steps) const {
+  const int64_t length = arguments_.sequence_length;
+  if (steps <= length) return;
+  throw ShapeError(where(), str("a sequence has at most sequence_length = ", length, " steps"),
+                   str(steps), "shorten it, or make the layer longer");
 }
 
 }  // namespace

@@ -19,12 +19,13 @@ struct PositionEmbeddingOptions {
 /// Learns a vector for each position of a sequence (keras_hub.layers.PositionEmbedding), which is
 /// added to the features there: `x + positions(x)`, or `add`.
 ///
-/// Shape: (batch…, T, features) with T at most sequence_length -> the same; of the input only the
-/// shape is read, except with `add`, where the mask passes through too. With a KeyValueCache, the
-/// input holds the new steps only. Throws ShapeError for a longer sequence, where KerasHub combines
-/// vectors hierarchically.
-/// Weights: embeddings (sequence_length, features).
-/// Communication: none, except that the rows are gathered if `embeddings` is sharded on them.
+/// Shape: (batch…, T, features) with T at most sequence_length, then optionally document ids,
+/// integers (batch, T), as TransformerBlock takes them -> that of the first; positions begin at 0
+/// in each document. Of the first input only the shape is read, except with `add`, where the mask
+/// passes through too. With a KeyValueCache, the input holds the new steps only. Throws ShapeError
+/// for a longer sequence, where KerasHub combines vectors hierarchically. Weights: embeddings
+/// (sequence_length, features). Communication: none, except that the rows are gathered if
+/// `embeddings` is sharded on them.
 ///
 ///     PositionEmbedding(1024, {.add = true, .name = "positions"})
 class PositionEmbedding : public LayerHandle {

@@ -10,6 +10,7 @@
 #include <tessera/layers/internal/attention_heads.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/noise.hpp>
+#include <tessera/layers/internal/packed_documents.hpp>
 #include <tessera/layers/normalization/normalization.hpp>
 #include <tessera/layers/regularization/dropout.hpp>
 
@@ -153,6 +154,7 @@ class TransformerBlockLayer final
               const Shape& shape);
   void add_feed_forward(const Shape& shape);
   void add_dropout(Branch& branch, const std::string& name, const Shape& shape);
+  Inputs attended(const DTensor& x, const Inputs& inputs, const CallContext& context) const;
   DTensor fed_forward(const DTensor& x, const CallContext& context) const;
   template <class Function>
   DTensor residual(const DTensor& x, const Branch& branch, const CallContext& context,
@@ -209,7 +211,7 @@ Shape TransformerBlockLayer::output_shape(const Shapes& inputs) const {
   if (inputs.empty() || inputs.size() > 2 || inputs[0].size() != 3 || inputs[0].back() < 1) {
     throw ShapeError(where(),
                      "inputs are (batch, steps, features), of known features, and optionally an "
-                     "attention mask",
+                     "attention mask or document ids",
                      inputs.empty() ? "none" : to_string(inputs[0]), "correct the inputs");
   }
   head_dim(inputs[0].back());
@@ -345,10 +347,25 @@ DTensor TransformerBlockLayer::residual(const DTensor& x, const Branch& branch,
   return before ? y : masked_norm(*branch.norm, y, context);
 }
 
+/// Returns the inputs of the attention to x: query, value, and what the second input says.
+Inputs TransformerBlockLayer::attended(const DTensor& x, const Inputs& inputs,
+                                       const CallContext& context) const {
+  if (inputs.size() == 1) return {x, x};
+  if (inputs[1].rank() != 2) return {x, x, x, inputs[1]};
+  const DTensor& documents = inputs[1];
+  check_documents(where(), documents, x.size(0), x.size(1));
+  if (context.cache) {
+    throw ConfigError(where(), "with a key-value cache, a row holds one document", "document ids",
+                      "leave them out, or call the layer without a cache");
+  }
+  Inputs all = {x, x, x, document_mask(documents)};
+  if (arguments_.rotary) all.push_back(document_positions(documents));
+  return all;
+}
+
 DTensor TransformerBlockLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor y = residual(inputs[0], first_, context, [&](const DTensor& x) {
-    return inputs.size() == 1 ? (*attention_)({x, x}, context)
-                              : (*attention_)({x, x, x, inputs[1]}, context);
+    return (*attention_)(attended(x, inputs, context), context);
   });
   return residual(y, second_, context, [&](const DTensor& x) { return fed_forward(x, context); });
 }

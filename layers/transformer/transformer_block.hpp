@@ -74,9 +74,11 @@ struct TransformerBlockOptions {
 /// norm_1(x))), and likewise with norm_2_after.
 ///
 /// Shape: (batch, T, features), then optionally an attention mask, bool (batch, T, T), true where a
-/// step may attend -> (batch, T, features). The mask of the input excludes steps and passes
-/// through. With use_causal_mask and a KeyValueCache, the input holds the new steps only.
-/// Weights: attention/{query,key,value,attention_output}/{kernel,bias} as in MultiHeadAttention and
+/// step may attend, or document ids, integers (batch, T) -> (batch, T, features). Steps of a row
+/// with the same document id are one document: they attend to each other only, and their rotary
+/// positions begin at 0. The mask of the input excludes steps and passes through. With
+/// use_causal_mask and a KeyValueCache, the input holds the new steps only. Weights:
+/// attention/{query,key,value,attention_output}/{kernel,bias} as in MultiHeadAttention and
 /// GroupQueryAttention; attention/{query_norm,key_norm}/scale (head_dim); norm_1 and norm_2, and
 /// norm_1_after and norm_2_after; up, gate and down, or those of feed_forward under its name.
 /// Communication: that of its layers. Heads and hidden units sharded over the same mesh dimension

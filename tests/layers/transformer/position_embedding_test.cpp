@@ -13,6 +13,7 @@
 namespace position_embedding_test {
 
 using namespace tessera;
+using at::Tensor;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -61,6 +62,25 @@ TEST_CASE("PositionEmbedding continues behind the steps of a cache") {
   }
   const DTensor one_more = on_one_device(at::zeros({1, 1, 2}, at::kDouble));
   CHECK_THROWS_WITH(layer(one_more, {.cache = cache}), Contains("at most sequence_length = 5"));
+}
+
+TEST_CASE("PositionEmbedding begins at 0 in each document") {
+  const test::DTypeScope doubles("float64");
+  const Tensor ids = at::tensor({4, 9, 4, 9, 1, 4, 1, 1, 1, 1}, at::kInt).view({2, 5});
+  // Steps of a document need not be neighbors.
+  const Tensor positions = at::tensor({0, 0, 1, 1, 0, 0, 0, 1, 2, 3}).view({2, 5});
+  const DefaultMeshScope mesh(create_mesh({{"a", 2}, {"b", 2}}, virtual_cpus(4)));
+  const PositionEmbedding layer(6);
+  const Tensor x = at::zeros({2, 5, 3}, at::kDouble);
+  for (const LayoutSpec& layout : std::vector<LayoutSpec>{
+           {unsharded, unsharded}, {"a", unsharded}, {unsharded, "b"}, {"a", "b"}}) {
+    const DTensor rows = pack(x, Layout({layout[0], layout[1], unsharded}, default_mesh()));
+    const Tensor y = layer(Inputs{rows, pack(ids, Layout(layout, default_mesh()))}).full();
+    CHECK(at::equal(y, layer->weights()[0].value().full().index({positions})));
+  }
+  const auto cache = std::make_shared<KeyValueCache>();
+  CHECK_THROWS_WITH(layer(Inputs{on_one_device(x), on_one_device(ids)}, {.cache = cache}),
+                    Contains("there is no key-value cache"));
 }
 
 TEST_CASE("PositionEmbedding refuses what has no positions") {

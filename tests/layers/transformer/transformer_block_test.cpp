@@ -1,14 +1,18 @@
 #include <tessera/layers/transformer/transformer_block.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/experts/mixture_of_experts.hpp>
 
@@ -286,6 +290,88 @@ TEST_CASE("TransformerBlock heeds masks of steps and of pairs of steps, and pass
     CHECK(difference(y.full().select(1, step), by_pairs.select(1, step), 1e-12, 1e-12) == "");
   }
   CHECK_FALSE(at::allclose(by_pairs.select(1, 3), block(on_one_device(x)).full().select(1, 3)));
+}
+
+/// Returns the outputs for x, and the gradients of the sum of their squares with respect to the
+/// weights, added to `gradients`. `documents` may be undefined.
+Tensor trained(const LayerHandle& block, const DTensor& x, const DTensor& documents,
+               std::vector<Tensor>& gradients) {
+  std::vector<Variable> weights = block->weights();
+  GradientTape tape;
+  const DTensor y = documents.defined() ? block(Inputs{x, documents}) : block(x);
+  const std::vector<DTensor> all = tape.gradient(ops::sum(y * y), weights);
+  gradients.resize(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Tensor own = all[i].full();
+    gradients[i] = gradients[i].defined() ? gradients[i] + own : own;
+  }
+  return y.full();
+}
+
+TEST_CASE("TransformerBlock treats packed documents as it does each alone, on every mesh") {
+  const test::DTypeScope doubles("float64");
+  const Tensor x = at::randn({2, 6, features}, at::kDouble);
+  // Ids need not be in order, and may be used again in another row.
+  const Tensor ids = at::tensor({7, 7, 7, 2, 2, 0, 2, 7, 7, 7, 7, 7}, at::kInt).view({2, 6});
+  const std::vector<std::array<int64_t, 3>> documents = {
+      {0, 0, 3}, {0, 3, 2}, {0, 5, 1}, {1, 0, 1}, {1, 1, 5}};  // row, first step, steps
+  const std::vector<LayoutSpec> layouts = {{unsharded, unsharded, unsharded},
+                                           {"a", unsharded, unsharded},
+                                           {unsharded, "b", unsharded},
+                                           {"a", "b", unsharded}};
+  const DefaultMeshScope mesh(create_mesh({{"a", 2}, {"b", 2}}, virtual_cpus(4)));
+  for (const auto& [name, options] : families) {
+    CAPTURE(name);
+    const TransformerBlock block(options());
+    give_weights(block);
+    std::vector<Tensor> expected_gradients;
+    Tensor expected = at::zeros_like(x);
+    for (const auto& [row, first, steps] : documents) {
+      const Tensor own = x.narrow(0, row, 1).narrow(1, first, steps).contiguous();
+      expected.narrow(0, row, 1).narrow(1, first, steps) =
+          trained(block, on_one_device(own), {}, expected_gradients);
+    }
+    for (const LayoutSpec& layout : layouts) {
+      const DTensor rows = pack(x, Layout(layout, default_mesh()));
+      const DTensor packed = pack(ids, Layout({layout[0], layout[1]}, default_mesh()));
+      std::vector<Tensor> gradients;
+      const Tensor y = trained(block, rows, packed, gradients);
+      CHECK(difference(y, expected, 1e-12, 1e-12) == "");
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        CAPTURE(block->weights()[i].path());
+        CHECK(difference(gradients[i], expected_gradients[i], 1e-11, 1e-11) == "");
+      }
+    }
+  }
+}
+
+// Rotary positions are relative, so that only documents whose steps are no neighbors show them.
+TEST_CASE("TransformerBlock rotates by positions in the document") {
+  const test::DTypeScope doubles("float64");
+  const TransformerBlock block(llama());
+  give_weights(block);
+  const Tensor x = at::randn({1, 6, features}, at::kDouble);
+  const Tensor ids = at::tensor({5, 3, 5, 3, 5, 3}, at::kInt).view({1, 6});
+  const Tensor y = block(Inputs{on_one_device(x), on_one_device(ids)}).full();
+  for (const int64_t first : {0, 1}) {
+    const Tensor own = x.slice(1, first, std::nullopt, 2).contiguous();
+    CHECK(difference(y.slice(1, first, std::nullopt, 2), block(on_one_device(own)).full(), 1e-12,
+                     1e-12) == "");
+  }
+}
+
+TEST_CASE("TransformerBlock refuses document ids that do not fit, and those with a cache") {
+  const TransformerBlock block(llama());
+  const DTensor x = on_one_device(at::zeros({1, 4, features}));
+  const auto ids = [](const Shape& shape, at::ScalarType dtype) {
+    return on_one_device(at::zeros(shape, dtype));
+  };
+  CHECK_THROWS_WITH(block(Inputs{x, ids({1, 3}, at::kInt)}),
+                    Contains("document ids are integers") && Contains("3"));
+  CHECK_THROWS_WITH(block(Inputs{x, ids({1, 4}, at::kFloat)}), Contains("Float"));
+  CHECK_THROWS_WITH(
+      block(Inputs{x, ids({1, 4}, at::kInt)}, {.cache = std::make_shared<KeyValueCache>()}),
+      Contains("a row holds one document"));
 }
 
 TEST_CASE("TransformerBlock is made again from its configuration, with nested options") {
