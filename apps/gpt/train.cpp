@@ -106,7 +106,7 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
 
 History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
             const app::CommonOptions& common, const LayoutMap& layouts) {
-  const Generator generator(model, corpus.vocabulary, flags.size.length, layouts);
+  const Generator generator(model, corpus.vocabulary, flags.size.length);
   std::vector<CallbackHandle> callbacks;
   if (!flags.checkpoints.folder.empty()) {
     callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));

@@ -4,6 +4,7 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 
@@ -72,13 +73,17 @@ void PositionEmbeddingLayer::make_weights(const Shapes& inputs) {
 DTensor PositionEmbeddingLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor& x = inputs[0];
   const int64_t length = arguments_.sequence_length, steps = x.size(x.rank() - 2);
-  const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
-  if (first + steps > length) {
+  CachedSteps cached;
+  if (context.cache && x.rank() == 3) cached = context.cache->next_steps(*this, x);
+  const int64_t end = cached.first.defined() ? cached.end : steps;
+  if (end > length) {
     throw ShapeError(where(), str("a sequence has at most sequence_length = ", length, " steps"),
-                     str(first + steps), "shorten it, or make the layer longer");
+                     str(end), "shorten it, or make the layer longer");
   }
   const DTensor all = read(embeddings_);
-  const DTensor rows = steps == length ? all : ops::slice(all, 0, first, steps);
+  const DTensor rows = cached.first.defined() ? ops::gather(all, cached.positions)
+                       : steps == length      ? all
+                                              : ops::slice(all, 0, 0, steps);
   return (arguments_.add ? x : ops::zeros_like(x)) + rows;
 }
 
