@@ -9,6 +9,7 @@
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/generation/generate.hpp>
 #include <tessera/framework/graph/symbolic_ops.hpp>
 #include <tessera/framework/io/backup_and_restore.hpp>
 #include <tessera/framework/io/checkpoint.hpp>

@@ -29,6 +29,10 @@ int bench_text(int argc, const char* const* argv);
 /// Returns the exit code. Throws ConfigError, FileError.
 int bench_data(int argc, const char* const* argv);
 
+/// Runs `bench generate [OPTIONS]`: times the tokens of generated texts. Returns the exit code.
+/// Throws ConfigError, FileError.
+int bench_generate(int argc, const char* const* argv);
+
 /// Runs `bench processes [OPTIONS]`: times a training step on several processes. Returns the exit
 /// code. Throws ConfigError, FileError, CommError.
 int bench_processes(int argc, const char* const* argv);

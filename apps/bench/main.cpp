@@ -15,13 +15,14 @@ using namespace tessera::detail;
 constexpr const char* help_text =
     R"(Times Tessera on one device and on several virtual devices of this machine.
 
-Usage: bench [compare|ops|step|text|data|comm|processes|parameter-server] [OPTIONS]
+Usage: bench [compare|ops|step|text|data|generate|comm|processes|parameter-server] [OPTIONS]
 
   compare  Tessera compared with PyTorch, TensorFlow, JAX and Keras, with --python PATH,...
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
   data  DataPipeline: map on threads, and how long training waits for data
+  generate  a token of a small GPT, behind short and long texts
   comm  all-reduces over 2 and 4 processes, compared with Gloo's own
   processes  the step on several processes, compared with PyTorch's DDP by --torch PYTHON
   parameter-server  fit with parameter servers and several numbers of workers
@@ -43,6 +44,7 @@ int run_bench(int argc, char** argv) {
   if (command == "step") return bench::bench_step(argc - 1, argv + 1);
   if (command == "text") return bench::bench_text(argc - 1, argv + 1);
   if (command == "data") return bench::bench_data(argc - 1, argv + 1);
+  if (command == "generate") return bench::bench_generate(argc - 1, argv + 1);
   if (command == "comm") return bench::bench_comm(argc - 1, argv + 1);
   if (command == "processes") return bench::bench_processes(argc - 1, argv + 1);
   if (command == "process-steps") return bench::process_steps(argc - 1, argv + 1);

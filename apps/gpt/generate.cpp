@@ -30,7 +30,7 @@ int generate_main(int argc, const char* const* argv) {
   const Functional model = gpt_model(saved.size);
   model.compile({.layouts = setup.layouts});
   load_weights_of(model, saved);
-  const Generator generator(model, saved.vocabulary, saved.size.length, setup.layouts);
+  const Generator generator(model, saved.vocabulary, saved.size.length);
   if (texts.empty()) texts = {"this movie is"};
   for (const std::string& text : texts) {
     const std::string all = generator.generate(text, sampling);

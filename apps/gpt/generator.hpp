@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,54 +20,32 @@ struct Sampling {
 
 void add_sampling_options(app::AppOptions& options, Sampling& sampling);
 
-/// Generates text with a model. A sampled word depends only on the logits, the seed and its
-/// position, so texts are the same on every mesh. Collective.
+/// Continues texts of words by generate(). A text is the same on every mesh. Collective.
 class Generator {
  public:
-  /// `layouts` are those that the model was compiled with.
-  Generator(const ModelHandle& model, const std::vector<std::string>& vocabulary, int64_t length,
-            const LayoutMap& layouts);
+  /// `model` is compiled; `length` is its context length in words.
+  Generator(const ModelHandle& model, const std::vector<std::string>& vocabulary, int64_t length);
 
   /// Returns the text followed by the words that the model adds. Throws ConfigError for a text
   /// without words.
   std::string generate(const std::string& text, const Sampling& sampling) const;
-  /// Returns the logits of the next word, (vocabulary), by a call on the last `length` words.
-  at::Tensor next_logits(const std::vector<int64_t>& words) const;
-  /// The key-value cache of a growing sequence, and the number of words in it.
-  struct DecodeState {
-    std::shared_ptr<KeyValueCache> cache;
-    size_t words = 0;
-  };
   /// A text that is being continued.
-  struct Continuation {
-    std::string text;  ///< with the words added so far
-    Sampling sampling = {};
-    std::vector<int64_t> words = {};  ///< the text's token ids
-    int64_t added = 0;                ///< number of words added so far
-    DecodeState state = {};
+  struct Text {
+    std::string text;           ///< with the words added so far
+    Continuation continuation;  ///< its token ids
 
-    bool complete() const { return added >= sampling.words; }
+    bool complete() const { return continuation.complete(); }
   };
   /// Returns a text without additions. Throws ConfigError for one without words.
-  Continuation begin(const std::string& text, const Sampling& sampling) const;
+  Text begin(const std::string& text, const Sampling& sampling) const;
   /// Adds one word: one decode step.
-  void add_word(Continuation& continuation) const;
-  /// Like next_logits() above, but calls the model only on the words that are not in the cache.
-  /// Beyond `length` words positions shift with every word, so the cache is not used; nor is it in
-  /// stages.
-  at::Tensor next_logits(const std::vector<int64_t>& words, DecodeState& state) const;
-  /// Returns the token id of the most probable next word.
-  int64_t argmax_token(const std::vector<int64_t>& words) const;
+  void add_word(Text& text) const;
 
  private:
-  at::Tensor last_logits(const at::Tensor& row, const CallContext& context) const;
-  at::Tensor predicted_logits(const at::Tensor& row) const;
-
   ModelHandle model_;
   TextVectorization words_;
   std::vector<std::string> vocabulary_;
   int64_t length_;
-  LayoutMap layouts_;
 };
 
 }  // namespace tessera::gpt

@@ -60,7 +60,7 @@ int serve_main(int argc, const char* const* argv) {
   const LayoutMap layouts(create_mesh({{"batch", 1}}));
   model.compile({.layouts = layouts});
   load_weights_of(model, saved);
-  const Generator generator(model, saved.vocabulary, saved.size.length, layouts);
+  const Generator generator(model, saved.vocabulary, saved.size.length);
   ModelServer server(std::make_unique<TextHandler>(generator, sampling, limits), name, http);
   std::cout << "serving " << name << " on " << app::address_of(network, server.port())
             << "/v1/models/" << name << ":predict" << std::endl;

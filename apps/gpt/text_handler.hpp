@@ -77,8 +77,8 @@ class TextHandler final : public detail::ModelHandler {
     std::string client;
     std::stop_token abandoned;
     detail::HttpRespond respond;
-    std::vector<std::string> finished = {};                      ///< the first texts, continued
-    std::optional<Generator::Continuation> text = std::nullopt;  ///< the next one, once begun
+    std::vector<std::string> finished = {};              ///< the first texts, continued
+    std::optional<Generator::Text> text = std::nullopt;  ///< the next one, once begun
   };
 
   void work(const std::stop_token& stop);

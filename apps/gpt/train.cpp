@@ -105,8 +105,8 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
 }
 
 History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
-            const app::CommonOptions& common, const LayoutMap& layouts) {
-  const Generator generator(model, corpus.vocabulary, flags.size.length, layouts);
+            const app::CommonOptions& common) {
+  const Generator generator(model, corpus.vocabulary, flags.size.length);
   std::vector<CallbackHandle> callbacks;
   if (!flags.checkpoints.folder.empty()) {
     callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
@@ -162,7 +162,7 @@ int train_main(int argc, const char* const* argv) {
 
   app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();
-  const History history = fit(model, corpus, flags, common, setup.layouts);
+  const History history = fit(model, corpus, flags, common);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   profiling.stop();
   const bool first = app::is_first_process(common);

@@ -3,6 +3,7 @@
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/framework/ops/attention/attention.hpp>
+#include <tessera/framework/ops/attention/cached_attention.hpp>
 #include <tessera/framework/ops/attention/rotary.hpp>
 #include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/conv.hpp>

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/ops/attention/attention.hpp>
+#include <tessera/framework/ops/attention/cached_attention.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
@@ -64,16 +65,27 @@ std::vector<DTensor> masks_of(const Inputs& inputs, const MaskPlacer& place) {
 }
 
 /// Returns the causal and window mask of T query steps over S key steps, bool (1, T, S); undefined
-/// if it excludes nothing. The first query step is step `first` of S.
+/// if it excludes nothing.
 DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                      const Mesh& mesh, int64_t first = 0) {
-  const bool all_are_earlier = causal && first >= s - 1;
-  if (!window && (!causal || all_are_earlier)) return {};
-  const at::Tensor ahead = at::arange(first, first + t).unsqueeze(-1) - at::arange(s);
+                      const Mesh& mesh) {
+  if (!window && (!causal || s <= 1)) return {};
+  const at::Tensor ahead = at::arange(t).unsqueeze(-1) - at::arange(s);
   at::Tensor near = at::ones_like(ahead, at::kBool);
   if (causal) near = near.logical_and(ahead.ge(0));
   if (window) near = near.logical_and(ahead.abs().lt(*window));
   return pack(near.unsqueeze(0), Layout::replicated(mesh, 3));
+}
+
+/// Returns the causal and window mask of steps at these positions, (batch, T), over the steps of a
+/// cache, bool (batch, T, capacity).
+DTensor cache_mask(const DTensor& positions, int64_t capacity,
+                   const std::optional<int64_t>& window) {
+  const Mesh& mesh = positions.mesh();
+  const DTensor keys =
+      pack(at::arange(capacity).reshape({1, 1, capacity}), Layout::replicated(mesh, 3));
+  const DTensor ahead = ops::expand_dims(positions, -1) - keys;
+  const DTensor causal = ops::greater_equal(ahead, 0);
+  return window ? ops::logical_and(causal, ops::less(ahead, *window)) : causal;
 }
 
 /// The keys, values and masks that the steps of a call attend to.
@@ -82,40 +94,45 @@ struct AttendedSteps {
   std::vector<DTensor> masks = {};  ///< each broadcastable to (batch, T, S)
   bool causal = false;  ///< whether to apply a causal mask: query and key have the same steps
   std::optional<int64_t> window = {};
+  /// The positions of the query's steps, if key and value are a cache's; `first` is undefined if
+  /// they are the call's own.
+  CachedSteps cached = {};
 };
 
-/// Returns what the steps of a call attend to, given its projected keys and values. If the context
-/// has a cache and the layer is causal, cached keys and values come first, and `masks` include
-/// causality and window. `inputs` are the layer's. With a cache, throws ConfigError for keys other
-/// than (batch, steps, heads, dim) and if scores are requested.
-AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
-                             const DTensor& key, const DTensor& value, const HeadOptions& options) {
-  const bool causal = options.causal, scores = options.scores;
-  const std::optional<int64_t>& window = options.window;
-  if (!context.cache || !causal) return {key, value, masks_of(inputs, placed_mask), causal, window};
-  if (key.rank() != 4 || scores) {
-    throw ConfigError(
-        layer.class_name() + " " + layer.path(),
-        "with a key-value cache, inputs are (batch, steps, features) and no scores are returned",
-        scores ? "return_attention_scores" : str("rank ", key.rank() - 1),
-        "call the model without one");
-  }
+/// Writes the projected keys and values of a call, and the masks of its inputs, into the context's
+/// cache, and returns what the steps attend to there.
+AttendedSteps cached_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
+                           const DTensor& key, const DTensor& value, const CachedSteps& steps) {
   KeyValueCache& cache = *context.cache;
-  AttendedSteps all{.key = cache.extended(layer, "key", key),
-                    .value = cache.extended(layer, "value", value)};
-  all.masks = masks_of(inputs, [&](size_t input, const DTensor& mask) {
-    if (input == 0) return placed_mask(input, mask);
-    return placed_mask(input, cache.extended(layer, str("mask_", input), mask));
-  });
-  const int64_t steps = inputs[0].size(1), before = all.key.size(1) - steps;
-  if (before == 0) {
-    all.causal = true;
-    all.window = window;
-  } else {
-    all.masks.push_back(position_mask(steps, all.key.size(1), true, window, key.mesh(), before));
-    if (!all.masks.back().defined()) all.masks.pop_back();
+  AttendedSteps all{.key = cache.written(layer, "key", key, steps),
+                    .value = cache.written(layer, "value", value, steps),
+                    .cached = steps};
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
+    DTensor mask = inputs[i].mask();
+    if (i == 0) {
+      if (mask.defined()) all.masks.push_back(placed_mask(i, mask));
+      continue;
+    }
+    const std::string name = str("mask_", i);
+    if (!mask.defined() && !cache.has(layer, name)) continue;
+    if (!mask.defined()) mask = filled({key.size(0), key.size(1)}, 1, at::kBool);
+    all.masks.push_back(placed_mask(i, cache.written(layer, name, mask, steps)));
   }
   return all;
+}
+
+/// Throws ConfigError for a call that cannot use a cache: keys other than (batch, steps, features),
+/// scores that are returned, and an attention mask.
+void check_cached_call(const Layer& layer, const Inputs& inputs, bool scores) {
+  const bool steps = inputs[0].rank() == 3;
+  if (steps && !scores && inputs.size() < 4) return;
+  throw ConfigError(layer.class_name() + " " + layer.path(),
+                    "with a key-value cache, inputs are (batch, steps, features) without an "
+                    "attention mask, and no scores are returned",
+                    scores  ? "return_attention_scores"
+                    : steps ? "an attention mask"
+                            : str("rank ", inputs[0].rank()),
+                    "call the model without one");
 }
 
 /// Returns the logical and of masks, each expanded to the axes of scores; undefined without any.
@@ -149,6 +166,12 @@ DTensor masked_softmax(const DTensor& scores, const std::vector<DTensor>& masks,
 /// Computes the heads by ops::attention, over `axis`.
 DTensor fused_heads(const DTensor& q, const AttendedSteps& attended, int64_t axis,
                     const std::optional<double>& scale) {
+  if (attended.cached.first.defined()) {
+    ops::CachedAttentionOptions options{
+        .scale = scale, .window = attended.window, .masks = attended.masks};
+    for (DTensor& mask : options.masks) mask = expanded_mask(mask, 2, q.rank());
+    return ops::cached_attention(q, attended.key, attended.value, attended.cached.first, options);
+  }
   // All axes but the attended one act as batch axes.
   const int64_t steps = q.rank() - 3;
   const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
@@ -284,16 +307,9 @@ void HeadAttention::add_norms(const HeadShapes& heads) {
   key_norm_ = norm("key_norm", heads.key);
 }
 
-/// Returns the positions of the query's steps: those of the input, if there are any; undefined for
-/// 0, 1, 2, …
-DTensor HeadAttention::positions(const Inputs& inputs, const CallContext& context) const {
-  if (inputs.size() > 4) return inputs[4];
-  const int64_t steps = inputs[0].size(1);
-  const bool cached = context.cache && options_.causal;
-  const int64_t first = cached ? context.cache->first_step(*this, steps) : 0;
-  if (first == 0) return {};
-  // A tensor, so that all steps share a plan.
-  return pack(at::arange(first, first + steps), Layout::replicated(inputs[0].mesh(), 1));
+/// Rotates queries or keys (batch, T, heads, features) by positions; undefined: 0, 1, 2, …
+DTensor HeadAttention::rotated(const DTensor& heads, const DTensor& positions) const {
+  return options_.rotary ? ops::rotary(heads, positions, *options_.rotary) : heads;
 }
 
 DTensor HeadAttention::scaled_scores(const DTensor& q, const DTensor& k,
@@ -348,14 +364,22 @@ std::vector<DTensor> HeadAttention::call_all(const Inputs& inputs, const CallCon
     q = (*query_norm_)(q, context);
     k = (*key_norm_)(k, context);
   }
-  if (options_.rotary) {
-    const DTensor steps = positions(inputs, context);
-    q = ops::rotary(q, steps, *options_.rotary);
-    k = ops::rotary(k, steps, *options_.rotary);
+  CachedSteps steps;
+  if (context.cache && options_.causal) {
+    check_cached_call(*this, inputs, options_.scores);
+    steps = context.cache->next_steps(*this, x);
   }
-  AttendedSteps attended =
-      attended_steps(*this, context, inputs, k, (*value_)(value, context), options_);
-  if (x.rank() > 3) attended.masks = masks_by_axes(inputs);
+  const DTensor positions = inputs.size() > 4 ? inputs[4] : steps.positions;
+  q = rotated(q, positions);
+  k = rotated(k, positions);
+  const DTensor v = (*value_)(value, context);
+  AttendedSteps attended{.key = k, .value = v, .causal = options_.causal};
+  if (steps.first.defined()) {
+    attended = cached_steps(*this, context, inputs, k, v, steps);
+  } else {
+    attended.masks = x.rank() > 3 ? masks_by_axes(inputs) : masks_of(inputs, placed_mask);
+  }
+  attended.window = options_.window;
   DTensor heads, probabilities;
   if (can_fuse(q, attended.key, context)) {
     heads = fused_heads(q, attended, axes(x.rank())[0], options_.scale);
@@ -364,8 +388,10 @@ std::vector<DTensor> HeadAttention::call_all(const Inputs& inputs, const CallCon
     const DTensor scores = scaled_scores(q, attended.key, terms);
     const std::vector<int64_t> over = axes(x.rank());
     std::vector<DTensor> masks = attended.masks;
-    masks.push_back(position_mask(x.size(over[0]), attended.key.size(over[0]), attended.causal,
-                                  attended.window, x.mesh()));
+    masks.push_back(steps.first.defined()
+                        ? cache_mask(steps.positions, attended.key.size(1), attended.window)
+                        : position_mask(x.size(over[0]), attended.key.size(over[0]),
+                                        attended.causal, attended.window, x.mesh()));
     probabilities = masked_softmax(scores, masks, std::ssize(over));
     heads = ops::einsum(terms.scores + "," + terms.key + "->" + terms.query,
                         {with_dropout(probabilities, context), repeated(attended.value)});

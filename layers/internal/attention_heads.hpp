@@ -96,7 +96,7 @@ class HeadAttention : public WrapperLayer {
   DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
   void add_norms(const HeadShapes& heads);
   DTensor scaled_scores(const DTensor& q, const DTensor& k, const EinsumTerms& terms) const;
-  DTensor positions(const Inputs& inputs, const CallContext& context) const;
+  DTensor rotated(const DTensor& heads, const DTensor& positions) const;
 
   HeadOptions options_;
   std::shared_ptr<Layer> query_, key_, gate_, value_, attention_output_;

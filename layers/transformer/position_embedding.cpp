@@ -84,10 +84,12 @@ DTensor PositionEmbeddingLayer::call(const Inputs& inputs, const CallContext& co
 /// Returns the rows of the steps of x.
 DTensor PositionEmbeddingLayer::step_rows(const DTensor& x, const CallContext& context) const {
   const int64_t steps = x.size(x.rank() - 2);
-  const int64_t first = context.cache ? context.cache->first_step(*this, steps) : 0;
-  check_steps(first + steps);
+  CachedSteps cached;
+  if (context.cache && x.rank() == 3) cached = context.cache->next_steps(*this, x);
+  check_steps(cached.first.defined() ? cached.end : steps);
   const DTensor all = read(embeddings_);
-  return steps == arguments_.sequence_length ? all : ops::slice(all, 0, first, steps);
+  if (cached.first.defined()) return ops::gather(all, cached.positions);
+  return steps == arguments_.sequence_length ? all : ops::slice(all, 0, 0, steps);
 }
 
 /// Returns the rows of the positions in documents.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <regex>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
@@ -123,6 +124,21 @@ TEST_CASE("bench step times every configuration the requested number of times", 
   CHECK(devices == std::vector<int>{0, 1, 2, 8});
   CHECK(rows[1]["to_one_device"] == 1.0);
   CHECK(run.out.find("8 devices, per_worker: ") != std::string::npos);
+}
+
+TEST_CASE("bench generate times tokens, which make no plans", "[bench]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run = bench({"generate", "--rounds", "1", "--json", file});
+  CAPTURE(run.out, run.err);
+  REQUIRE(run.exit_code == 0);
+  const Json times = read_json_file(file);
+  CHECK(times.size() == 4);
+  for (const auto& [name, seconds] : times.items()) CHECK(seconds.get<double>() > 0);
+  for (const char* title :
+       {"a token behind 16", "a token behind 300", "8 tokens, of texts of 300"}) {
+    CHECK(std::regex_search(run.out, std::regex(std::string(title) + R"(\s+\d+\s+0\s)")));
+  }
 }
 
 TEST_CASE("bench text times every pass", "[bench]") {

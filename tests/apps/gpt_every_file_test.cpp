@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/generation/internal/token_decoder.hpp>
 #include <tessera/framework/ops/internal/deferred_logits.hpp>
 
 #include "apps/gpt/generator.hpp"
@@ -215,20 +216,19 @@ TEST_CASE("gpt: decoding with cached keys and values equals decoding without, on
       };
       const std::vector<std::string> vocabulary = gpt_vocabulary(size);
       const Functional model = compiled(layouts);
-      const Generator generator(model, vocabulary, size.length, layouts);
-      std::vector<int64_t> words = {5, 80, 7};
-      Generator::DecodeState state;
+      const Generator generator(model, vocabulary, size.length);
+      TokenDecoder decoder(model, {{5, 80, 7}}, {.max_new_tokens = 12, .max_context = size.length});
       // From the thirteenth word on, the model sees only the last twelve.
-      while (words.size() < 15) {
-        const at::Tensor uncached = generator.next_logits(words);
-        const at::Tensor cached = generator.next_logits(words, state);
+      while (decoder.rows()[0].size() < 15) {
+        const at::Tensor uncached = decoder.uncached_logits();
+        const at::Tensor cached = decoder.next_logits();
         CHECK(((cached - uncached).abs().max() / uncached.abs().max()).item<double>() < 1e-12);
-        words.push_back(uncached.argmax().item<int64_t>());
+        decoder.append(0, uncached.argmax().item<int64_t>());
       }
       texts[scheme.experts].insert(generator.generate("w9 w10 w11", {.words = 12}));
       const Functional alone = compiled(one_device());
-      texts[scheme.experts].insert(Generator(alone, vocabulary, size.length, one_device())
-                                       .generate("w9 w10 w11", {.words = 12}));
+      texts[scheme.experts].insert(
+          Generator(alone, vocabulary, size.length).generate("w9 w10 w11", {.words = 12}));
     }
     for (const auto& [experts, all] : texts) CHECK(all.size() == 1);
   }

@@ -44,8 +44,7 @@ class RunningTexts {
     const LayoutMap layouts(create_mesh({{"batch", 1}}, virtual_cpus(1)));
     const Functional model = gpt_model(size);
     model.compile({.layouts = layouts});
-    generator_ =
-        std::make_unique<Generator>(model, test::gpt_vocabulary(size), size.length, layouts);
+    generator_ = std::make_unique<Generator>(model, test::gpt_vocabulary(size), size.length);
     limits.words = endless;
     auto texts = std::make_unique<TextHandler>(*generator_, Sampling{}, limits);
     texts_ = texts.get();

@@ -218,6 +218,7 @@ const std::map<std::string, Names>& others() {
        {"fused_conv", "lstm_layer", "recurrence", "recurrence_grad"}},
       {"it adds up in float64", {"norm_gradient_sums", "norm_sums"}},
       {"its sums of integers are exact", {"int8_einsum"}},
+      {"it computes by the code of attention", {"cached_attention"}},
       {"ring_attention_test.cpp compares it with attention in float16 and bfloat16",
        {"ring_attention", "ring_attention_grad"}}};
   return names;

@@ -29,6 +29,7 @@ ALLOWED = {
     "framework/training": ["framework/data", "framework/optimizer", "framework/pipeline"],
     "framework/model": ["framework/training", "framework/graph"],
     "framework/io": ["framework/model", "framework/io/format"],
+    "framework/generation": ["framework/model", "framework/text"],
     "framework/serving": ["framework/io", "framework/serving/http", "datasets/files"],
     "framework/strategy": ["framework/io"],
     "framework/parameter_server": ["framework/strategy"],

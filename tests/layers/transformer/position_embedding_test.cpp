@@ -52,7 +52,7 @@ TEST_CASE("PositionEmbedding continues behind the steps of a cache") {
   const at::Tensor x = at::zeros({1, 5, 2}, at::kDouble);
   const PositionEmbedding layer(5, {.add = true});
   const at::Tensor all = layer(on_one_device(x)).full();
-  const auto cache = std::make_shared<KeyValueCache>();
+  const auto cache = std::make_shared<KeyValueCache>(8);
   int64_t first = 0;
   for (const int64_t count : {2, 1, 2}) {
     const at::Tensor part = x.narrow(1, first, count).contiguous();

@@ -263,7 +263,7 @@ TEST_CASE("TransformerBlock called on new steps with a cache equals a call on al
     const TransformerBlock block(options());
     give_weights(block);
     const Tensor all = block(on_one_device(x)).full();
-    const auto cache = std::make_shared<KeyValueCache>();
+    const auto cache = std::make_shared<KeyValueCache>(8);
     int64_t first = 0;
     for (const int64_t count : {2, 1, 2}) {
       const Tensor part = x.narrow(1, first, count).contiguous();
