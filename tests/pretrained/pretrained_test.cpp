@@ -4,6 +4,7 @@
 #include <tessera/tessera.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -46,7 +47,7 @@ void write_state(const std::string& path, const State& state) {
   std::vector<SafeTensor> tensors;
   for (const auto& [name, tensor] : state) {
     tensors.push_back({name,
-                       "F32",
+                       tensor.scalar_type() == at::kBFloat16 ? "BF16" : "F32",
                        tensor.sizes().vec(),
                        {static_cast<const std::byte*>(tensor.const_data_ptr()),
                         static_cast<size_t>(tensor.nbytes())}});
@@ -274,6 +275,25 @@ TEST_CASE("GPT-2 gives the logits of its formulas, and saves its tensors") {
   const Folder folder(gpt2_config(), state);
   REQUIRE(difference(folder, gpt2_logits(state)) < 1e-12);
   check_saved(folder, state, false);
+}
+
+TEST_CASE("a pretrained model is read from several files in bfloat16") {
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  State halves[2];
+  Json map = Json::object();
+  for (const auto& [name, tensor] : state) {
+    const size_t half = map.size() % 2;
+    halves[half][name] = tensor.to(at::kBFloat16);  // exact, as all values are
+    map[name] = half == 0 ? "a.safetensors" : "b.safetensors";
+  }
+  const Folder folder(config_of_kind(kind), halves[0]);
+  std::filesystem::remove(folder.path("model.safetensors"));
+  write_state(folder.path("a.safetensors"), halves[0]);
+  write_state(folder.path("b.safetensors"), halves[1]);
+  test::write_file(folder.path("model.safetensors.index.json"),
+                   to_json_text(Json{{"weight_map", map}}));
+  REQUIRE(difference(folder, llama_logits(state, kind)) < 1e-12);
 }
 
 TEST_CASE("a pretrained model is read into shards") {
