@@ -47,3 +47,4 @@
 #include <tessera/layers/layers.hpp>
 #include <tessera/metrics/metrics.hpp>
 #include <tessera/optimizers/optimizers.hpp>
+#include <tessera/pretrained/pretrained.hpp>

@@ -450,6 +450,23 @@ TEST_CASE("texts are continued as texts, and end before stop words") {
              Contains("need a Tokenizer"));
 }
 
+TEST_CASE("a model with stages continues texts as one without stages") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const auto& [block, learned] = families().at(family);
+  LayoutMap stages(create_mesh({{"stage", 2}, {"batch", 2}}, virtual_cpus(4)));
+  stages.set_pipeline({.microbatches = 2});
+  const Functional model = language_model(block, learned, stages);
+  const Functional whole = language_model(block, learned, one_device());
+  // One text is fewer than there are microbatches.
+  for (const auto& prompts : std::vector<std::vector<TokenIds>>{{{3, 1, 4}, {9}, {2, 2}}, {{7}}}) {
+    const auto expected = generate(whole, prompts, {.max_new_tokens = 5});
+    const auto texts = generate(model, prompts, {.max_new_tokens = 5});
+    CAPTURE(family, prompts.size());
+    REQUIRE(texts.size() == expected.size());
+    for (size_t t = 0; t < texts.size(); ++t) CHECK(texts[t].tokens == expected[t].tokens);
+  }
+}
+
 TEST_CASE("a model that cannot be continued is refused by name") {
   const auto error = [](const LayerHandle& layer) {
     const test::SeedScope seed(3);

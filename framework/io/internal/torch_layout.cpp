@@ -23,6 +23,10 @@ std::vector<size_t> torch_order(size_t rank) {
 
 std::optional<StoredAxes> StoredAxes::same(const Shape& stored, const Shape& weight) {
   if (stored != weight) return std::nullopt;
+  return in_order(stored, weight);
+}
+
+std::optional<StoredAxes> StoredAxes::in_order(const Shape& stored, const Shape& weight) {
   std::vector<size_t> order(stored.size());
   std::iota(order.begin(), order.end(), size_t{0});
   return split(order, stored, weight);

@@ -16,6 +16,9 @@ class StoredAxes {
  public:
   /// Returns the axes of a tensor in the weight's own layout; nothing for another shape.
   static std::optional<StoredAxes> same(const Shape& stored, const Shape& weight);
+  /// Returns the axes of a tensor in the weight's order, of which some may be split. Nothing if the
+  /// tensor has another shape.
+  static std::optional<StoredAxes> in_order(const Shape& stored, const Shape& weight);
   /// Returns the axes of a tensor in PyTorch's layout: the two axes of a matrix are swapped, and of
   /// a kernel the first two stand last, swapped. Then axes may be split. Nothing if the tensor has
   /// another shape.

@@ -1,0 +1,259 @@
+#include <tessera/pretrained/internal/language_model.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/symbolic_ops.hpp>
+#include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/ops/activation.hpp>
+#include <tessera/layers/core/reversible_embedding.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
+#include <tessera/layers/transformer/position_embedding.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Returns a size of a configuration. Throws ConfigError unless it fits in 31 bits.
+int64_t take_size(JsonObject& json, const char* key) {
+  const auto size = json.take<int64_t>(key);
+  if (size >= 1 && size <= std::numeric_limits<int32_t>::max()) return size;
+  throw ConfigError(json.path().key(key).text(), "a size is in [1, 2^31)", str(size),
+                    "get the file again");
+}
+
+/// Throws ConfigError if a key has another value than the one that is implemented.
+template <class T>
+void expect_value(JsonObject& json, const char* key, const T& expected) {
+  const T value = json.take_or<T>(key, expected);
+  if (value == expected) return;
+  throw ConfigError(json.path().key(key).text(), str("only ", expected, " is implemented"),
+                    str(value), "load another model");
+}
+
+ActivationHandle activation_named(const std::string& name, const JsonPath& where) {
+  if (name == "silu" || name == "relu" || name == "gelu") return name;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
+    return [](const DTensor& x) { return ops::gelu(x, /*approximate=*/true); };
+  }
+  throw ConfigError(where.text(), "silu, relu, gelu, gelu_new or gelu_pytorch_tanh",
+                    in_quotes(name), "load another model");
+}
+
+/// Reads the base and the scaling of rotary positions, as transformers 4 or 5 write them.
+ops::RotaryOptions rotary_options(JsonObject& json) {
+  ops::RotaryOptions rotary;
+  rotary.max_wavelength = json.take_or<double>("rope_theta", 10000);
+  auto scaling = json.take_optional<Json>("rope_parameters");
+  if (!scaling) scaling = json.take_optional<Json>("rope_scaling");
+  if (!scaling) return rotary;
+  JsonObject object(*scaling, json.path().key("rope_parameters"));
+  rotary.max_wavelength = object.take_or("rope_theta", rotary.max_wavelength);
+  std::string kind = "default";
+  for (const char* key : {"type", "rope_type"}) kind = object.take_or(key, kind);
+  const auto kinds = names_of(RotaryScaling::none);
+  const auto found = std::find(kinds.begin(), kinds.end(), kind);
+  // Yarn has options more, with which its formulas change.
+  if (found == kinds.end() || kind == "yarn") {
+    throw ConfigError(object.path().key("rope_type").text(), "default, linear or llama3",
+                      in_quotes(kind), "load another model");
+  }
+  rotary.scaling = static_cast<RotaryScaling>(found - kinds.begin());
+  rotary.scaling_factor = object.take_or("factor", rotary.scaling_factor);
+  rotary.low_freq_factor = object.take_or("low_freq_factor", rotary.low_freq_factor);
+  rotary.high_freq_factor = object.take_or("high_freq_factor", rotary.high_freq_factor);
+  rotary.original_length =
+      object.take_or("original_max_position_embeddings", rotary.original_length);
+  return rotary;
+}
+
+void read_gpt2(JsonObject& json, LanguageModelConfig& config) {
+  config.features = take_size(json, "n_embd");
+  config.blocks = take_size(json, "n_layer");
+  config.positions = take_size(json, "n_positions");
+  TransformerBlockOptions& block = config.block;
+  block.num_heads = take_size(json, "n_head");
+  block.hidden_dim = json.has("n_inner") && json.take_optional<int64_t>("n_inner")
+                         ? take_size(json, "n_inner")
+                         : 4 * config.features;
+  block.epsilon = json.take_or("layer_norm_epsilon", 1e-5);
+  block.activation = activation_named(json.take_or<std::string>("activation_function", "gelu_new"),
+                                      json.path().key("activation_function"));
+  expect_value(json, "scale_attn_by_inverse_layer_idx", false);
+  expect_value(json, "scale_attn_weights", true);
+  expect_value(json, "add_cross_attention", false);
+}
+
+/// Reads what Llama and the models like it have in common.
+void read_llama(JsonObject& json, LanguageModelConfig& config) {
+  const std::string& type = config.model_type;
+  config.features = take_size(json, "hidden_size");
+  config.blocks = take_size(json, "num_hidden_layers");
+  TransformerBlockOptions& block = config.block;
+  block.num_heads = take_size(json, "num_attention_heads");
+  block.num_key_value_heads = json.take_or("num_key_value_heads", block.num_heads);
+  block.head_dim = json.take_optional<int64_t>("head_dim");
+  block.hidden_dim = take_size(json, "intermediate_size");
+  block.norm = BlockNorm::rms;
+  block.epsilon = json.take_or("rms_norm_eps", 1e-6);
+  block.gated = true;
+  block.use_bias = false;
+  block.rotary = rotary_options(json);
+  const bool is_gemma = type == "gemma";
+  // Gemma's first files name the exact function, while the model was trained with the other one.
+  const auto activation = json.take_optional<std::string>("hidden_activation");
+  const auto older = json.take_optional<std::string>("hidden_act");
+  block.activation = activation_named(
+      activation ? *activation : (is_gemma ? "gelu_pytorch_tanh" : older.value_or("silu")),
+      json.path().key("hidden_act"));
+  if (is_gemma) {
+    config.embedding_scale = std::sqrt(static_cast<double>(config.features));
+    config.scale_offset = 1;
+  }
+  const bool has_biases = json.take_or("attention_bias", false);
+  block.use_query_bias = has_biases || type == "qwen2";
+  block.use_output_bias = has_biases;
+  block.normalize_queries = type == "qwen3";
+  expect_value(json, "mlp_bias", false);
+  // Qwen names a window that use_sliding_window turns on, for some of the blocks only.
+  const bool is_qwen = type == "qwen2" || type == "qwen3";
+  if (is_qwen) expect_value(json, "use_sliding_window", false);
+  if (type == "mistral") block.sliding_window = json.take_optional<int64_t>("sliding_window");
+}
+
+/// A rule of the names in Hugging Face's files: the end of a weight's path, and of its name there.
+struct NameRule {
+  const char* path;
+  const char* name;
+  bool transpose = false;
+  int64_t part = 0, parts = 1;
+  bool is_scale = false;  ///< whether it is a scale of a norm, with scale_offset
+};
+
+constexpr std::array<NameRule, 17> gpt2_names = {{
+    {"words/embeddings", "wte.weight"},
+    {"positions/embeddings", "wpe.weight"},
+    {"words/reverse_embeddings", "lm_head.weight", true},
+    {"norm_1/gamma", "ln_1.weight"},
+    {"norm_1/beta", "ln_1.bias"},
+    {"attention/query/kernel", "attn.c_attn.weight", false, 0, 3},
+    {"attention/query/bias", "attn.c_attn.bias", false, 0, 3},
+    {"attention/key/kernel", "attn.c_attn.weight", false, 1, 3},
+    {"attention/key/bias", "attn.c_attn.bias", false, 1, 3},
+    {"attention/value/kernel", "attn.c_attn.weight", false, 2, 3},
+    {"attention/value/bias", "attn.c_attn.bias", false, 2, 3},
+    {"attention/attention_output/kernel", "attn.c_proj.weight"},
+    {"attention/attention_output/bias", "attn.c_proj.bias"},
+    {"norm_2/gamma", "ln_2.weight"},
+    {"norm_2/beta", "ln_2.bias"},
+    {"norm/gamma", "ln_f.weight"},
+    {"norm/beta", "ln_f.bias"},
+}};
+constexpr std::array<NameRule, 4> gpt2_dense_names = {{
+    {"up/kernel", "mlp.c_fc.weight"},
+    {"up/bias", "mlp.c_fc.bias"},
+    {"down/kernel", "mlp.c_proj.weight"},
+    {"down/bias", "mlp.c_proj.bias"},
+}};
+constexpr std::array<NameRule, 18> llama_names = {{
+    {"words/embeddings", "embed_tokens.weight"},
+    {"words/reverse_embeddings", "lm_head.weight", true},
+    {"norm_1/scale", "input_layernorm.weight", false, 0, 1, true},
+    {"norm_2/scale", "post_attention_layernorm.weight", false, 0, 1, true},
+    {"attention/query/kernel", "self_attn.q_proj.weight", true},
+    {"attention/query/bias", "self_attn.q_proj.bias"},
+    {"attention/query_norm/scale", "self_attn.q_norm.weight", false, 0, 1, true},
+    {"attention/key/kernel", "self_attn.k_proj.weight", true},
+    {"attention/key/bias", "self_attn.k_proj.bias"},
+    {"attention/key_norm/scale", "self_attn.k_norm.weight", false, 0, 1, true},
+    {"attention/value/kernel", "self_attn.v_proj.weight", true},
+    {"attention/value/bias", "self_attn.v_proj.bias"},
+    {"attention/attention_output/kernel", "self_attn.o_proj.weight", true},
+    {"attention/attention_output/bias", "self_attn.o_proj.bias"},
+    {"gate/kernel", "mlp.gate_proj.weight", true},
+    {"up/kernel", "mlp.up_proj.weight", true},
+    {"down/kernel", "mlp.down_proj.weight", true},
+    {"norm/scale", "norm.weight", false, 0, 1, true},
+}};
+
+const NameRule* rule_of(const LanguageModelConfig& config, const std::string& path) {
+  const auto in = [&](const auto& rules) -> const NameRule* {
+    for (const NameRule& rule : rules) {
+      if (path == rule.path) return &rule;
+    }
+    return nullptr;
+  };
+  if (config.model_type != "gpt2") return in(llama_names);
+  const NameRule* rule = in(gpt2_names);
+  return rule ? rule : in(gpt2_dense_names);
+}
+
+}  // namespace
+
+LanguageModelConfig language_model_config(const Json& json, const std::string& where) {
+  JsonObject object(json, JsonPath(where).from_python());
+  LanguageModelConfig config;
+  config.model_type = object.take<std::string>("model_type");
+  const std::vector<std::string> known = {"gemma", "gpt2", "llama", "mistral", "qwen2", "qwen3"};
+  if (std::find(known.begin(), known.end(), config.model_type) == known.end()) {
+    throw ConfigError(object.path().key("model_type").text(), "one of " + quoted_list(known),
+                      in_quotes(config.model_type), suggestion(config.model_type, known));
+  }
+  config.vocabulary = take_size(object, "vocab_size");
+  const bool is_tied = config.model_type == "gpt2" || config.model_type == "gemma";
+  config.tie_weights = object.take_or("tie_word_embeddings", is_tied);
+  config.block.use_causal_mask = true;
+  if (config.model_type == "gpt2") {
+    read_gpt2(object, config);
+  } else {
+    read_llama(object, config);
+  }
+  return config;
+}
+
+ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype) {
+  const SymbolicTensor ids = Input({-1}, {.dtype = "int64", .name = "ids"});
+  const ReversibleEmbedding words(
+      config.vocabulary, config.features,
+      {.tie_weights = config.tie_weights, .name = "words", .dtype = dtype});
+  SymbolicTensor x = words(ids);
+  if (config.embedding_scale != 1) x = x * config.embedding_scale;
+  if (config.positions > 0) {
+    x = PositionEmbedding(config.positions, {.add = true, .name = "positions", .dtype = dtype})(x);
+  }
+  TransformerBlockOptions block = config.block;
+  block.dtype = dtype;
+  for (int64_t i = 0; i < config.blocks; ++i) {
+    block.name = str("block_", i);
+    x = TransformerBlock(block)(x);
+  }
+  const double epsilon = block.epsilon;
+  const bool rms = block.norm == BlockNorm::rms;
+  x = rms ? RMSNormalization({.epsilon = epsilon, .name = "norm", .dtype = dtype})(x)
+          : LayerNormalization({.epsilon = epsilon, .name = "norm", .dtype = dtype})(x);
+  return Functional({ids}, {words.reversed("logits")(x)}, {.name = config.model_type});
+}
+
+WeightSource weight_source(const LanguageModelConfig& config, const std::string& path) {
+  std::string inner = path, prefix;
+  if (path.starts_with("block_")) {
+    const size_t slash = path.find('/');
+    const std::string number = path.substr(6, slash - 6);
+    prefix = (config.model_type == "gpt2" ? "h." : "layers.") + number + ".";
+    inner = path.substr(std::min(path.size(), slash + 1));
+  }
+  const NameRule* rule = rule_of(config, inner);
+  if (!rule) {
+    throw ConfigError(in_quotes(path), "a weight of " + config.model_type, "none of its weights",
+                      "pass a model of load_pretrained()");
+  }
+  return {prefix + rule->name, rule->transpose, rule->part, rule->parts,
+          rule->is_scale ? config.scale_offset : 0};
+}
+
+}  // namespace tessera::detail

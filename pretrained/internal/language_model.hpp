@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/model/model.hpp>
+#include <tessera/layers/transformer/transformer_block.hpp>
+
+namespace tessera::detail {
+
+/// A language model of a Hugging Face config.json, in options of the library's layers.
+struct LanguageModelConfig {
+  std::string model_type;
+  int64_t vocabulary = 0, features = 0, blocks = 0;
+  int64_t positions = 0;  ///< learned positions; 0: none
+  bool tie_weights = true;
+  double embedding_scale = 1;
+  double scale_offset = 0;  ///< added to the scales of norms in the file (Gemma: 1)
+  TransformerBlockOptions block;
+};
+
+/// Reads an untrusted config.json. Throws ConfigError naming the key.
+LanguageModelConfig language_model_config(const Json& json, const std::string& where);
+
+/// Makes the model that a configuration describes, with the paths of weight_source(). Throws
+/// ConfigError.
+ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype);
+
+/// The place of a weight in a Hugging Face file.
+struct WeightSource {
+  std::string name;        ///< without the prefix that some files leave out, "model."
+  bool transpose = false;  ///< whether it is in PyTorch's layout
+  int64_t part = 0;        ///< which of `parts` equal ranges of the last axis
+  int64_t parts = 1;
+  double offset = 0;  ///< what is added to the file's elements
+};
+
+/// Returns where the weight with this path is. Throws ConfigError for the path of another model.
+WeightSource weight_source(const LanguageModelConfig& config, const std::string& path);
+
+}  // namespace tessera::detail

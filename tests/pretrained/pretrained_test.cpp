@@ -1,0 +1,351 @@
+// Folders as Hugging Face's programs write them, against the same models written with ATen alone.
+#include <tessera/pretrained/pretrained.hpp>
+
+#include <tessera/tessera.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/write_file.hpp>
+#include <tessera/framework/io/format/safetensors.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/files.hpp"
+
+namespace pretrained_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using State = std::map<std::string, at::Tensor>;
+
+constexpr int64_t features = 8, hidden = 12, vocabulary = 11, steps = 5;
+
+/// Returns values in (-1, 1) that depend on the name, exact in float32.
+at::Tensor values(const std::string& name, const Shape& shape) {
+  int64_t seed = 7, count = 1;
+  for (const char c : name) seed = (seed * 31 + c) % 1009;
+  for (const int64_t extent : shape) count *= extent;
+  const at::Tensor numbers = (at::arange(count, at::kLong) * 137 + seed * 53).remainder(127);
+  return numbers.sub(63).to(at::kFloat).div(128).reshape(shape);
+}
+
+void add(State& state, const std::string& name, const Shape& shape) {
+  state[name] = values(name, shape);
+}
+
+void write_state(const std::string& path, const State& state) {
+  std::vector<SafeTensor> tensors;
+  for (const auto& [name, tensor] : state) {
+    tensors.push_back({name,
+                       tensor.scalar_type() == at::kBFloat16 ? "BF16" : "F32",
+                       tensor.sizes().vec(),
+                       {static_cast<const std::byte*>(tensor.const_data_ptr()),
+                        static_cast<size_t>(tensor.nbytes())}});
+  }
+  write_safetensors(path, tensors, {{"format", "pt"}});
+}
+
+/// A kind of Llama: what its configuration and its weights have.
+struct Kind {
+  std::string type;
+  int64_t key_heads = 2, head_dim = 2;
+  bool biases = false, norms = false, tied = true;
+  int64_t window = 0;  ///< 0: none
+};
+
+constexpr int64_t llama_heads = 4;
+
+Json config_of_kind(const Kind& kind) {
+  Json json = {{"model_type", kind.type},
+               {"vocab_size", vocabulary},
+               {"hidden_size", features},
+               {"num_hidden_layers", 2},
+               {"num_attention_heads", llama_heads},
+               {"num_key_value_heads", kind.key_heads},
+               {"head_dim", kind.head_dim},
+               {"intermediate_size", hidden},
+               {"rms_norm_eps", 1e-5},
+               {"rope_theta", 100.0},
+               {"tie_word_embeddings", kind.tied}};
+  if (kind.type == "gemma") {
+    json["hidden_act"] = "gelu";
+  } else {
+    json["hidden_act"] = "silu";
+  }
+  if (kind.window > 0) json["sliding_window"] = kind.window;
+  return json;
+}
+
+State state_of_kind(const Kind& kind) {
+  State state;
+  add(state, "model.embed_tokens.weight", {vocabulary, features});
+  add(state, "model.norm.weight", {features});
+  if (!kind.tied) add(state, "lm_head.weight", {vocabulary, features});
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "model.layers." + i + ".", attention = block + "self_attn.";
+    for (const char* name : {"input_layernorm", "post_attention_layernorm"}) {
+      add(state, block + name + ".weight", {features});
+    }
+    for (const std::string name : {"q", "k", "v"}) {
+      const int64_t out = (name == "q" ? llama_heads : kind.key_heads) * kind.head_dim;
+      add(state, attention + name + "_proj.weight", {out, features});
+      if (kind.biases) add(state, attention + name + "_proj.bias", {out});
+    }
+    if (kind.norms) {
+      for (const char* name : {"q_norm", "k_norm"}) {
+        add(state, attention + name + ".weight", {kind.head_dim});
+      }
+    }
+    add(state, attention + "o_proj.weight", {features, llama_heads * kind.head_dim});
+    add(state, block + "mlp.gate_proj.weight", {hidden, features});
+    add(state, block + "mlp.up_proj.weight", {hidden, features});
+    add(state, block + "mlp.down_proj.weight", {features, hidden});
+  }
+  return state;
+}
+
+at::Tensor token_ids() {
+  return at::tensor({1, 4, 9, 2, 7, 3, 3, 10, 0, 5}, at::kLong).view({2, -1});
+}
+
+at::Tensor attended(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window) {
+  const auto heads = [](const at::Tensor& x) { return x.transpose(1, 2); };
+  at::Tensor scores = at::matmul(heads(q), heads(k).transpose(-1, -2)) / std::sqrt(q.size(-1));
+  const at::Tensor at = at::arange(steps);
+  at::Tensor visible = at.unsqueeze(0) <= at.unsqueeze(1);
+  if (window > 0) visible = visible & (at.unsqueeze(1) - at.unsqueeze(0) < window);
+  scores = scores.masked_fill(~visible, -INFINITY).softmax(-1);
+  return heads(at::matmul(scores, heads(v))).flatten(2);
+}
+
+/// Returns the logits in float64, by the formulas of transformers' modeling_llama.py and the like.
+at::Tensor llama_logits(const State& state, const Kind& kind) {
+  const auto w = [&](const std::string& name) { return state.at(name).to(at::kDouble); };
+  const bool is_gemma = kind.type == "gemma";
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    const at::Tensor scale = w(name + ".weight") + (is_gemma ? 1 : 0);
+    return x / (x.square().mean(-1, true) + 1e-5).sqrt() * scale;
+  };
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    const at::Tensor y = at::matmul(x, w(name + ".weight").t());
+    return state.count(name + ".bias") ? y + w(name + ".bias") : y;
+  };
+  const int64_t dim = kind.head_dim;
+  const at::Tensor rate = at::pow(100.0, at::arange(0, dim, 2, at::kDouble) / -double(dim));
+  const at::Tensor angle =
+      at::outer(at::arange(steps, at::kDouble), rate).repeat({1, 2}).unsqueeze(1);
+  const auto rotated = [&](const at::Tensor& x) {
+    const at::Tensor half =
+        at::cat({-x.narrow(-1, dim / 2, dim / 2), x.narrow(-1, 0, dim / 2)}, -1);
+    return x * angle.cos() + half * angle.sin();
+  };
+  at::Tensor x = w("model.embed_tokens.weight").index({token_ids()});
+  if (is_gemma) x = x * std::sqrt(double(features));
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "model.layers." + i + ".", attention = block + "self_attn.";
+    const at::Tensor y = norm(x, block + "input_layernorm");
+    const auto heads = [&](const char* name) {
+      return linear(y, attention + name + "_proj").view({2, steps, -1, dim});
+    };
+    at::Tensor q = heads("q"), k = heads("k"), v = heads("v");
+    if (kind.norms) q = norm(q, attention + "q_norm"), k = norm(k, attention + "k_norm");
+    const int64_t shared = llama_heads / kind.key_heads;
+    k = rotated(k).repeat_interleave(shared, 2), v = v.repeat_interleave(shared, 2);
+    x = x + linear(attended(rotated(q), k, v, kind.window), attention + "o_proj");
+    const at::Tensor z = norm(x, block + "post_attention_layernorm");
+    const at::Tensor gate = linear(z, block + "mlp.gate_proj");
+    x = x + linear((is_gemma ? at::gelu(gate, "tanh") : at::silu(gate)) *
+                       linear(z, block + "mlp.up_proj"),
+                   block + "mlp.down_proj");
+  }
+  const std::string head = kind.tied ? "model.embed_tokens" : "lm_head";
+  return at::matmul(norm(x, "model.norm"), w(head + ".weight").t());
+}
+
+Json gpt2_config() {
+  return {{"model_type", "gpt2"}, {"vocab_size", vocabulary}, {"n_embd", features}, {"n_layer", 1},
+          {"n_head", 2},          {"n_positions", 6}};
+}
+
+State gpt2_state() {
+  State state;
+  add(state, "wte.weight", {vocabulary, features});
+  add(state, "wpe.weight", {6, features});
+  for (const std::string norm : {"ln_f", "h.0.ln_1", "h.0.ln_2"}) {
+    add(state, norm + ".weight", {features});
+    add(state, norm + ".bias", {features});
+  }
+  const auto conv = [&](const std::string& name, int64_t in, int64_t out) {
+    add(state, "h.0." + name + ".weight", {in, out});
+    add(state, "h.0." + name + ".bias", {out});
+  };
+  conv("attn.c_attn", features, 3 * features);
+  conv("attn.c_proj", features, features);
+  conv("mlp.c_fc", features, 4 * features);
+  conv("mlp.c_proj", 4 * features, features);
+  return state;
+}
+
+at::Tensor gpt2_logits(const State& state) {
+  const auto w = [&](const std::string& name) { return state.at(name).to(at::kDouble); };
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {features}, w(name + ".weight"), w(name + ".bias"), 1e-5);
+  };
+  const auto conv = [&](const at::Tensor& x, const std::string& name) {
+    return at::matmul(x, w("h.0." + name + ".weight")) + w("h.0." + name + ".bias");
+  };
+  at::Tensor x = w("wte.weight").index({token_ids()}) + w("wpe.weight").narrow(0, 0, steps);
+  const std::vector<at::Tensor> heads = conv(norm(x, "h.0.ln_1"), "attn.c_attn").chunk(3, -1);
+  const auto split = [&](size_t i) { return heads[i].reshape({2, steps, 2, features / 2}); };
+  x = x + conv(attended(split(0), split(1), split(2), 0), "attn.c_proj");
+  x = x + conv(at::gelu(conv(norm(x, "h.0.ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
+  return at::matmul(norm(x, "ln_f"), w("wte.weight").t());
+}
+
+/// A folder with a configuration and weights in one file.
+struct Folder {
+  Folder(const Json& json, const State& state) {
+    write_file(path("config.json"), to_json_text(json));
+    write_state(path("model.safetensors"), state);
+  }
+  std::string path(const std::string& name) const { return folder.path() / name; }
+  test::TempFolder folder;
+};
+
+double difference(const Folder& folder, const at::Tensor& expected, const LayoutMap& layouts = {}) {
+  const ModelHandle model =
+      load_pretrained(folder.folder.path().string(), {.layouts = layouts, .dtype = "float64"});
+  return (model.predict(token_ids()) - expected).abs().max().item<double>();
+}
+
+std::vector<Kind> kinds() {
+  return {{.type = "llama"},
+          {.type = "llama", .tied = false},
+          {.type = "mistral", .window = 2},
+          {.type = "qwen2", .biases = true},
+          {.type = "qwen3", .head_dim = 4, .norms = true},
+          {.type = "gemma", .key_heads = 1, .head_dim = 4}};
+}
+
+/// Checks that saving gives the tensors that were read; those of norms within `tolerance`.
+void check_saved(const Folder& folder, const State& state, bool is_rounded) {
+  const ModelHandle model = load_pretrained(folder.folder.path().string(), {.dtype = "float32"});
+  save_pretrained(model, folder.folder.path().string());
+  const SafetensorsFile saved(folder.path("model.safetensors"));
+  REQUIRE(saved.tensors().size() == state.size());
+  for (const auto& [name, tensor] : state) {
+    INFO(name);
+    const bool is_prefixed = saved.find(name) != nullptr;
+    const SafeTensor& found = saved.at(is_prefixed ? name : "transformer." + name);
+    REQUIRE(found.shape == tensor.sizes().vec());
+    const at::Tensor read = at::from_blob(const_cast<std::byte*>(found.data.data()), found.shape,
+                                          at::TensorOptions().dtype(at::kFloat));
+    if (is_rounded) {
+      REQUIRE((read - tensor).abs().max().item<double>() < 1e-7);
+    } else {
+      REQUIRE(read.equal(tensor));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("models of the Llama family give the logits of their formulas, and save their tensors") {
+  for (const Kind& kind : kinds()) {
+    INFO(kind.type);
+    const State state = state_of_kind(kind);
+    const Folder folder(config_of_kind(kind), state);
+    REQUIRE(difference(folder, llama_logits(state, kind)) < 1e-12);
+    check_saved(folder, state, kind.type == "gemma");
+  }
+}
+
+TEST_CASE("GPT-2 gives the logits of its formulas, and saves its tensors") {
+  const State state = gpt2_state();
+  const Folder folder(gpt2_config(), state);
+  REQUIRE(difference(folder, gpt2_logits(state)) < 1e-12);
+  check_saved(folder, state, false);
+}
+
+TEST_CASE("a pretrained model is read from several files in bfloat16") {
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  State halves[2];
+  Json map = Json::object();
+  for (const auto& [name, tensor] : state) {
+    const size_t half = map.size() % 2;
+    halves[half][name] = tensor.to(at::kBFloat16);  // exact, as all values are
+    map[name] = half == 0 ? "a.safetensors" : "b.safetensors";
+  }
+  const Folder folder(config_of_kind(kind), halves[0]);
+  std::filesystem::remove(folder.path("model.safetensors"));
+  write_state(folder.path("a.safetensors"), halves[0]);
+  write_state(folder.path("b.safetensors"), halves[1]);
+  test::write_file(folder.path("model.safetensors.index.json"),
+                   to_json_text(Json{{"weight_map", map}}));
+  REQUIRE(difference(folder, llama_logits(state, kind)) < 1e-12);
+}
+
+TEST_CASE("a pretrained model is read into shards") {
+  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
+  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
+  layouts[".*down/kernel"] = {"model", unsharded};
+  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+  layouts["words/embeddings"] = {"model", unsharded};
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  REQUIRE(difference(Folder(config_of_kind(kind), state), llama_logits(state, kind), layouts) <
+          1e-12);
+  const State gpt2 = gpt2_state();
+  REQUIRE(difference(Folder(gpt2_config(), gpt2), gpt2_logits(gpt2), layouts) < 1e-12);
+}
+
+TEST_CASE("damaged folders of pretrained models are refused by name") {
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  const auto error = [&](const Json& json, const State& weights) {
+    const Folder folder(json, weights);
+    try {
+      load_pretrained(folder.folder.path().string());
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  State damaged = state;
+  damaged.erase("model.layers.1.mlp.up_proj.weight");
+  REQUIRE_THAT(error(config_of_kind(kind), damaged),
+               Contains("model.safetensors") && Contains("layers.1.mlp.up_proj.weight"));
+  damaged = state;
+  damaged["model.norm.weight"] = at::zeros({features + 1});
+  REQUIRE_THAT(error(config_of_kind(kind), damaged), Contains("model.norm.weight"));
+  damaged = state;
+  damaged["norm.weight"] = at::zeros({features});
+  REQUIRE_THAT(error(config_of_kind(kind), damaged), Contains("one tensor"));
+  const std::vector<std::pair<std::string, Json>> changes = {
+      {"model_type", "lama"},
+      {"hidden_act", "swishy"},
+      {"vocab_size", 0},
+      {"mlp_bias", true},
+      {"hidden_size", Json("8x")},
+      {"rope_scaling", Json{{"rope_type", "dynamic"}, {"factor", 2.0}}}};
+  for (const auto& [key, value] : changes) {
+    INFO(key);
+    Json json = config_of_kind(kind);
+    json[key] = value;
+    const std::string named = key == "rope_scaling" ? "rope_type" : key;
+    REQUIRE_THAT(error(json, state), Contains("config.json") && Contains(named));
+  }
+}
+
+}  // namespace pretrained_test
