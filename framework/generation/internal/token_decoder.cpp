@@ -128,8 +128,8 @@ at::Tensor TokenDecoder::predicted_logits() const {
   const Columns columns = last_columns(options_.max_context.value_or(cache_->capacity()));
   const auto rows = std::ssize(rows_);
   const at::Tensor tokens = at::tensor(columns.tokens).reshape({rows, columns.count});
-  const at::Tensor all = model_.predict(TensorDataset(Examples{.x = {tokens}}),
-                                        {.batch_size = rows, .verbose = 0});
+  const at::Tensor all =
+      model_.predict(TensorDataset(Examples{.x = {tokens}}), {.batch_size = rows, .verbose = 0});
   check_logits(model_, all.sizes().vec(), rows, columns.count);
   const at::Tensor chosen =
       all.take_along_dim(at::tensor(columns.last).reshape({rows, 1, 1}), 1).select(1, 0);

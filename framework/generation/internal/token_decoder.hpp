@@ -47,7 +47,7 @@ class TokenDecoder {
   /// Calls the model and writes the logits of last columns into `logits`, which it makes.
   void call(const Columns& columns, const CallContext& context, at::Tensor& logits) const;
   at::Tensor predicted_logits() const;
-  /// Returns the last tokens of each row, padded on the right to so many columns.
+  /// Returns the last tokens of each row, padded on the right to `count` columns.
   Columns last_columns(int64_t count) const;
   bool exceeds_context() const;
 
