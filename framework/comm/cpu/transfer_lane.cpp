@@ -39,8 +39,8 @@ struct TransferLane::Note {
   std::array<char, 240> what = {};
 
   Note() = default;
-  Note(uint64_t number, const at::Tensor& tensor, const std::string& text)
-      : number(number), bytes(tensor.nbytes()) {
+  Note(uint64_t order, const at::Tensor& tensor, const std::string& text)
+      : number(order), bytes(tensor.nbytes()) {
     std::memcpy(what.data(), text.data(), std::min(text.size(), what.size() - 1));
   }
   std::string describe() const {
