@@ -168,7 +168,7 @@ std::string training_difference(const Training& training, const DistributedOptio
   return files_difference(training.network, staged, plain, folder);
 }
 
-/// Trains sixteen layers on each of `stages` processes, and prints the bytes of activations and
+/// Trains 32 layers on each of `stages` processes, and prints the bytes of activations and
 /// gradients that the device of this one held at the peak of a step: "SCHEDULE:MICROBATCHES".
 void measure(const std::string& how, int64_t stages, const DistributedOptions& distributed) {
   constexpr int64_t rows = 64, units = 64;
@@ -181,7 +181,7 @@ void measure(const std::string& how, int64_t stages, const DistributedOptions& d
   const Examples batch = {.x = {data}, .y = {data}};
   DeviceMemory memory;
   std::vector<LayerHandle> layers;
-  for (int64_t l = 0; l < 16 * stages; ++l) layers.push_back(Dense(units, {.activation = "relu"}));
+  for (int64_t l = 0; l < 32 * stages; ++l) layers.push_back(Dense(units, {.activation = "relu"}));
   const Sequential model(layers);
   model.compile({.optimizer = SGD(0.01), .loss = MeanSquaredError(), .layouts = layouts});
   model.train_on_batch(batch);
