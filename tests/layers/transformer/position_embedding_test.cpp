@@ -78,7 +78,7 @@ TEST_CASE("PositionEmbedding begins at 0 in each document") {
     const Tensor y = layer(Inputs{rows, pack(ids, Layout(layout, default_mesh()))}).full();
     CHECK(at::equal(y, layer->weights()[0].value().full().index({positions})));
   }
-  const auto cache = std::make_shared<KeyValueCache>();
+  const auto cache = std::make_shared<KeyValueCache>(8);
   CHECK_THROWS_WITH(layer(Inputs{on_one_device(x), on_one_device(ids)}, {.cache = cache}),
                     Contains("there is no key-value cache"));
 }

@@ -370,7 +370,7 @@ TEST_CASE("TransformerBlock refuses document ids that do not fit, and those with
                     Contains("document ids are integers") && Contains("3"));
   CHECK_THROWS_WITH(block(Inputs{x, ids({1, 4}, at::kFloat)}), Contains("Float"));
   CHECK_THROWS_WITH(
-      block(Inputs{x, ids({1, 4}, at::kInt)}, {.cache = std::make_shared<KeyValueCache>()}),
+      block(Inputs{x, ids({1, 4}, at::kInt)}, {.cache = std::make_shared<KeyValueCache>(8)}),
       Contains("a row holds one document"));
 }
 
