@@ -452,7 +452,7 @@ TEST_CASE("texts are continued as texts, and end before stop words") {
 
 TEST_CASE("a model with stages continues texts as one without stages") {
   const std::string family = GENERATE("gpt2", "llama");
-  const auto& [block, learned] = families().at(family);
+  const auto [block, learned] = families().at(family);
   LayoutMap stages(create_mesh({{"stage", 2}, {"batch", 2}}, virtual_cpus(4)));
   stages.set_pipeline({.microbatches = 2});
   const Functional model = language_model(block, learned, stages);
