@@ -45,6 +45,6 @@
 #include <tessera/framework/training/plot_history.hpp>
 #include <tessera/framework/training/step_plan.hpp>
 #include <tessera/layers/layers.hpp>
+#include <tessera/layers/pretrained/pretrained.hpp>
 #include <tessera/metrics/metrics.hpp>
 #include <tessera/optimizers/optimizers.hpp>
-#include <tessera/pretrained/pretrained.hpp>

@@ -10,7 +10,6 @@ import sys
 # The longest of these that a header's path begins with names its group, which groups.dox describes.
 GROUPS = {
     "datasets": "datasets",
-    "pretrained": "models",
     "framework/autodiff": "tensors",
     "framework/base": "support",
     "framework/cluster": "distribution",

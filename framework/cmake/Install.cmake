@@ -66,7 +66,7 @@ if(TESSERA_ARROW)
     "$ORIGIN" ${TESSERA_TORCH_DIR}/lib ${arrow_folder})
   install_library(tessera_arrow arrow tesseraArrowTargets)
 endif()
-foreach(folder framework layers optimizers metrics datasets pretrained)
+foreach(folder framework layers optimizers metrics datasets)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera COMPONENT development
     FILES_MATCHING PATTERN "*.hpp" PATTERN cmake EXCLUDE PATTERN io/hdf5 EXCLUDE)

@@ -5,7 +5,7 @@ if(RUN_CLANG_TIDY)
   add_custom_target(tidy
     COMMAND ${RUN_CLANG_TIDY} -quiet -p ${CMAKE_BINARY_DIR}
       -extra-arg=-fno-openmp -extra-arg=-Wno-unknown-warning-option
-      "^${CMAKE_SOURCE_DIR}/(framework|layers|optimizers|metrics|datasets|pretrained|apps|tests)/"
+      "^${CMAKE_SOURCE_DIR}/(framework|layers|optimizers|metrics|datasets|apps|tests)/"
     USES_TERMINAL VERBATIM)
 else()
   add_custom_target(tidy

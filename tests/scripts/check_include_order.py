@@ -39,7 +39,7 @@ ALLOWED = {
     "datasets/files": ["framework/cluster"],
     "datasets": ["framework/data", "datasets/files"],
     "datasets/arrow": ["datasets"],
-    "pretrained": ["framework/io", "layers"],
+    "layers/pretrained": ["framework/io", "layers"],
 }
 TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/pipeline",
               "framework/cluster",

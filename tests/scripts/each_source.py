@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = ("framework/", "layers/", "optimizers/", "metrics/", "datasets/", "pretrained/", "apps/", "tests/")
+FOLDERS = ("framework/", "layers/", "optimizers/", "metrics/", "datasets/", "apps/", "tests/")
 
 
 def parse():

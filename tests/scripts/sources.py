@@ -3,7 +3,7 @@ import pathlib
 import re
 import sys
 
-LIBRARY = ["framework", "layers", "optimizers", "metrics", "datasets", "pretrained"]
+LIBRARY = ["framework", "layers", "optimizers", "metrics", "datasets"]
 FOLDERS = [*LIBRARY, "apps", "tests"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

@@ -1,4 +1,4 @@
-#include <tessera/pretrained/internal/language_model.hpp>
+#include <tessera/layers/pretrained/internal/language_model.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Folders as Hugging Face's programs write them, against the same models written with ATen alone.
-#include <tessera/pretrained/pretrained.hpp>
+#include <tessera/layers/pretrained/pretrained.hpp>
 
 #include <tessera/tessera.hpp>
 

@@ -19,7 +19,7 @@ struct LoadPretrainedOptions {
 /// are gpt2, llama, mistral, qwen2, qwen3 and gemma. The model is Functional; it maps token ids
 /// (batch, T) to logits (batch, T, vocabulary):
 ///
-///     ModelHandle model = load_pretrained("SmolLM2-135M/", {.layouts = layouts});
+///     ModelHandle model = load_pretrained("SmolLM2-135M/", {.dtype = "bfloat16"});
 ///
 /// Each process reads only its own blocks; no initializer runs. Collective. Throws ConfigError for
 /// a configuration that is unknown or not implemented, FileError naming the file and the tensor.

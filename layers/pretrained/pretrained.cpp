@@ -1,4 +1,4 @@
-#include <tessera/pretrained/pretrained.hpp>
+#include <tessera/layers/pretrained/pretrained.hpp>
 
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@
 #include <tessera/framework/io/internal/torch_layout.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
-#include <tessera/pretrained/internal/language_model.hpp>
+#include <tessera/layers/pretrained/internal/language_model.hpp>
 
 namespace tessera {
 
