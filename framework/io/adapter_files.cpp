@@ -82,7 +82,7 @@ PeftFactors peft_factors(const LoraLayer& layer, const at::Tensor& a, const at::
   }
   const int64_t blocks = product_of(kernel, inputs, a.dim() - 1);
   const at::Tensor rows = a.reshape({product_of(kernel, 0, inputs), -1}).t();
-  const at::Tensor columns = b.reshape({b.size(0), -1}).t();
+  const at::Tensor columns = b.reshape({b.size(0), -1}).t().contiguous();
   return {rows.contiguous(), at::kron(at::eye(blocks, columns.options()), columns).contiguous(),
           layer.alpha() * static_cast<double>(blocks)};
 }
