@@ -1,6 +1,8 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
@@ -194,6 +196,23 @@ TEST_CASE("a layer that cannot have an adapter says why") {
       R"({"class_name": "Dense", "config": {"units": 3, "lora_rank": 2,
           "kernel_constraint": {"class_name": "NonNeg", "config": {}}}})");
   CHECK_THROWS_WITH(both->build({{2, 4}}), Contains("constraint") && Contains("lora_rank"));
+}
+
+TEST_CASE("an int8 kernel has an adapter for any equation, also with dots") {
+  const at::Tensor x = at::rand({3, 2, 5}) - 0.5;
+  for (const auto& [equation, shape] : std::vector<std::pair<std::string, Shape>>{
+           {"abc,cd->adb", {4, 2}}, {"abc,dc->abd", {2, 4}}, {"...c,cd->...d", {4}}}) {
+    CAPTURE(equation);
+    const LayerHandle layer = EinsumDense(equation, shape, {.name = "e"});
+    layer->build({{3, 2, 5}});
+    layer->enable_lora(2, {.alpha = 3, .b_initializer = "ones"});
+    const at::Tensor floating = layer(x).full();
+    layer->quantize("int8");
+    const at::Tensor quantized = layer(x).full();
+    CHECK(difference(quantized, floating, 0, 0.05) == "");
+    layer->merge_lora();
+    CHECK(difference(layer(x).full(), quantized, 0, 0.05) == "");
+  }
 }
 
 TEST_CASE("reverse of a tied embedding uses the table with its adapter") {
