@@ -11,6 +11,7 @@
 #include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/generation/generate.hpp>
 #include <tessera/framework/graph/symbolic_ops.hpp>
+#include <tessera/framework/io/adapter_files.hpp>
 #include <tessera/framework/io/backup_and_restore.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/checkpoint_manager.hpp>

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <re2/re2.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
 #include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -110,6 +113,50 @@ void Model::quantize(const std::string& mode) {
   }
   for (const auto& layer : leaves) {
     if (layer->can_be_quantized()) layer->quantize(mode);
+  }
+  place_replaced_weights();
+}
+
+void Model::enable_lora(const std::string& layers, int64_t rank, const LoraOptions& options) {
+  if (!built()) {
+    throw StateError("enable_lora", "the model is built", "a model whose weights are not known yet",
+                     "call build() with an input shape first");
+  }
+  const re2::RE2 expression(layers, re2::RE2::Quiet);
+  if (!expression.ok()) {
+    throw ConfigError("enable_lora", "an RE2 expression",
+                      str(in_quotes(layers), ": ", expression.error()),
+                      "put a backslash before special characters");
+  }
+  std::vector<std::shared_ptr<Layer>> leaves;
+  add_leaves(*this, leaves);
+  const auto is_meant = [&](const auto& layer) {
+    return layer->can_have_lora() && re2::RE2::FullMatch(layer->path(), expression);
+  };
+  std::vector<std::string> paths;
+  bool matches = false;
+  for (const auto& layer : leaves) {
+    if (!layer->can_have_lora()) continue;
+    paths.push_back(layer->path());
+    if (!is_meant(layer)) continue;
+    matches = true;
+    // Nothing is changed unless all can be.
+    dynamic_cast<const LoraLayer&>(*layer).check_adapter(rank, options);
+  }
+  if (!matches) {
+    throw ConfigError("enable_lora", "an expression that matches the path of a layer with a kernel",
+                      in_quotes(layers), suggestion(layers, paths));
+  }
+  for (const auto& layer : leaves) {
+    if (is_meant(layer)) layer->enable_lora(rank, options);
+    // Freezing a layer may change its call, as for batch normalization.
+    if (!layer->has_lora()) layer->set_trainable(false);
+  }
+  for (Variable& weight : weights()) weight.set_trainable(false);
+  for (const auto& layer : leaves) {
+    if (!layer->has_lora()) continue;
+    const auto& adapted = dynamic_cast<const LoraLayer&>(*layer);
+    for (Variable factor : {adapted.a(), adapted.b()}) factor.set_trainable(true);
   }
   place_replaced_weights();
 }

@@ -48,6 +48,15 @@ class Model : public Layer, public Trainer {
   /// model is not built or has a quantized layer, ConfigError for another mode than "int8".
   /// Collective.
   void quantize(const std::string& mode) override;
+  /// Gives an adapter to every layer inside whose path matches an RE2 expression in full and that
+  /// can have one, and freezes all other weights, biases too:
+  ///
+  ///     model->enable_lora(".*/attention/(query|value)", 8, {.alpha = 16});
+  ///
+  /// Call compile() after it. Throws StateError if the model is not built, ConfigError for an
+  /// expression that is invalid or matches none of these layers, and as Layer::enable_lora(); then
+  /// nothing is changed. Collective.
+  void enable_lora(const std::string& layers, int64_t rank, const LoraOptions& options = {});
   /// Names the layers that have no name yet; building does so too.
   void name_layers() { name_sublayers(); }
 
@@ -152,6 +161,11 @@ class ModelHandle : public LayerHandle {
   bool trainable() const { return model_->trainable(); }
   void set_trainable(bool trainable) const { model_->set_trainable(trainable); }
   void quantize(const std::string& mode) const { model_->quantize(mode); }
+  /// Model::enable_lora().
+  void enable_lora(const std::string& layers, int64_t rank, const LoraOptions& options = {}) const {
+    model_->enable_lora(layers, rank, options);
+  }
+  void merge_lora() const { model_->merge_lora(); }
   void summary(const SummaryOptions& options = {}) const { model_->summary(options); }
   StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {}) const {
     return model_->plan(data, options);

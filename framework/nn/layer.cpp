@@ -17,6 +17,7 @@
 #include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/nn/internal/gathered_weights.hpp>
 #include <tessera/framework/nn/internal/layer_remat.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
 #include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/nn/metric.hpp>
@@ -137,6 +138,38 @@ Variable Layer::add_value(const std::string& name, const DTensor& value) {
   weight.place({value.shape(), Layout::replicated(value.mesh(), value.rank())});
   weight.assign(value);
   return weight;
+}
+
+void Layer::remove_weights(const std::vector<Variable>& weights) {
+  std::erase_if(weights_, [&](const Variable& own) {
+    return std::any_of(weights.begin(), weights.end(),
+                       [&](const Variable& weight) { return weight.is(own); });
+  });
+}
+
+void Layer::enable_lora(int64_t rank, const LoraOptions& options) {
+  auto* const layer = dynamic_cast<LoraLayer*>(this);
+  if (!layer) {
+    throw ConfigError(class_name() + " " + path(),
+                      "the class can have an adapter, as Dense, EinsumDense and Embedding can",
+                      in_quotes(class_name()),
+                      is_model() ? "name its layers, with Model::enable_lora()"
+                                 : "call enable_lora() of a layer inside");
+  }
+  layer->check_adapter(rank, options);
+  layer->make_adapter(rank, options);
+}
+
+bool Layer::can_have_lora() const { return dynamic_cast<const LoraLayer*>(this) != nullptr; }
+
+bool Layer::has_lora() const {
+  const auto* const layer = dynamic_cast<const LoraLayer*>(this);
+  return layer && layer->has_adapter();
+}
+
+void Layer::merge_lora() {
+  if (has_lora()) dynamic_cast<LoraLayer&>(*this).merge_adapter();
+  for (const auto& layer : sublayers_) layer->merge_lora();
 }
 
 Json Layer::config() const {

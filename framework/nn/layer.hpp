@@ -58,6 +58,18 @@ struct WeightOptions {
   std::vector<int64_t> memory_order = {};
 };
 
+/// Options of Layer::enable_lora() besides the rank.
+struct LoraOptions {
+  std::optional<double> alpha =
+      std::nullopt;  ///< the product's factor times the rank (default: the rank)
+  InitializerHandle a_initializer = "he_uniform";  ///< initializer of A
+  InitializerHandle b_initializer = "zeros";       ///< initializer of B
+  /// Whether A has all axes of the kernel that are inputs, and B all others, as in `peft`; by
+  /// default, as in Keras, A has all but the last. Differs for an EinsumDense whose kernel has more
+  /// than two axes, such as the query projection of attention.
+  bool as_matrix = false;
+};
+
 /// Options that every layer has. A layer's own options struct ends with the same three.
 struct LayerOptions {
   std::string name = "";   ///< the layer's name, the last part of path() (default: assigned)
@@ -148,6 +160,23 @@ class Layer {
   virtual bool can_be_quantized() const { return false; }
   /// Whether quantize() was called, or the configuration of a quantized layer was read.
   bool is_quantized() const { return !policy_.quantization_mode.empty(); }
+
+  /// Gives a built layer an adapter (keras.layers.Dense.enable_lora): the kernel is frozen, and
+  /// alpha / rank · A · B is added to it, of two small matrices that are trained instead. They are
+  /// float32 and have the kernel's regularizer; their paths are the kernel's with "lora_" before
+  /// the name and "_a" or "_b" after it: "hidden/lora_kernel_a". Without a rule of the layout map,
+  /// their axes are sharded as the kernel's. A compiled model is compiled again before further
+  /// training. For Dense, EinsumDense, Embedding and ReversibleEmbedding, also quantized ones.
+  /// Throws StateError before build() and for a layer that has an adapter, ConfigError for a rank
+  /// below 1, a weight with a constraint and for other classes.
+  void enable_lora(int64_t rank, const LoraOptions& options = {});
+  /// Whether enable_lora() is defined for this class.
+  bool can_have_lora() const;
+  /// Whether the layer has an adapter.
+  bool has_lora() const;
+  /// Adds the adapters of this layer and those inside it to their kernels, of which training goes
+  /// on, and removes them; int8 kernels are quantized again. Collective.
+  void merge_lora();
 
   /// Returns the weights in Keras' order: the layer's own as added, those made trainable first,
   /// then those of each sublayer.
@@ -291,6 +320,8 @@ class Layer {
   void replace_weight(Variable& weight, const DTensor& value);
   /// Adds a weight with this value, which is not trainable; replicated until it is placed.
   Variable add_value(const std::string& name, const DTensor& value);
+  /// Removes weights of add_weight().
+  void remove_weights(const std::vector<Variable>& weights);
   /// Returns a weight's value in the compute dtype, for use in call(). Communication: if the weight
   /// must be gathered, the first read of a call gathers all such weights of this layer, in one
   /// all-gather where their layouts and dtypes allow it.

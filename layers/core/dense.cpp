@@ -29,27 +29,30 @@ void fields(DenseArguments& a, const Visit& visit) {
   visit("quantization_config", quantization);
 }
 
-class DenseLayer final : public LayerOf<DenseLayer, DenseArguments> {
+class DenseLayer final : public LayerOf<DenseLayer, DenseArguments, LoraLayer> {
  public:
   static constexpr const char* keras_name = "Dense";
   explicit DenseLayer(const DenseArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
   bool can_be_quantized() const override { return true; }
+  Json config() const override { return with_adapter(LayerOf::config()); }
 
  protected:
   void make_weights(const Shapes& inputs) override;
   void quantize_weights() override;
+  KernelValues quantized_sum(const DTensor& delta) const override;
+  RegularizerHandle kernel_regularizer() const override { return arguments_.kernel_regularizer; }
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
   DTensor product(const DTensor& x);
   bool is_logits() const;
 
-  Variable kernel_, bias_, kernel_scale_;  ///< kernel_scale_: of an int8 kernel
+  Variable bias_;
 };
 
-const RegisteredLayerOf<DenseLayer> registered_dense({"lora_rank", "lora_alpha"});
+const RegisteredLayerOf<DenseLayer> registered_dense;
 
 DenseLayer::DenseLayer(const DenseArguments& arguments) : LayerOf(arguments) {
   if (arguments.units < 1) {
@@ -93,12 +96,18 @@ void DenseLayer::make_weights(const Shapes& inputs) {
   if (is_quantized()) {
     kernel_scale_ = add_weight("kernel_scale", {arguments_.units}, "ones", {.trainable = false});
   }
+  make_configured_adapter();
 }
 
 void DenseLayer::quantize_weights() {
   const Int8Kernel kernel = int8_kernel("k,kn->n", kernel_.value());
   replace_weight(kernel_, kernel.values);
   kernel_scale_ = add_value("kernel_scale", kernel.scale);
+}
+
+DenseLayer::KernelValues DenseLayer::quantized_sum(const DTensor& delta) const {
+  const Int8Kernel sum = int8_sum("k,kn->n", {kernel_.value(), kernel_scale_.value()}, delta);
+  return {sum.values, sum.scale};
 }
 
 /// Whether the result may be the logits of a large vocabulary, of which a loss needs not compute
@@ -109,32 +118,32 @@ bool DenseLayer::is_logits() const {
          !arguments_.activity_regularizer && !places_output() && !remat_region();
 }
 
-/// Returns x · kernel in integers.
+/// Returns x · kernel, in integers if that is int8, and with its adapter.
 DTensor DenseLayer::product(const DTensor& x) {
   std::string rows;
   for (int64_t a = 0; a + 1 < x.rank(); ++a) rows += static_cast<char>('A' + a);
-  return int8_product(rows + "k,kn->" + rows + "n", x, {read(kernel_), read(kernel_scale_)},
-                      [this](const DTensor& sums) { return place_output(sums); });
+  const std::string equation = rows + "k,kn->" + rows + "n";
+  const DTensor y = is_quantized()
+                        ? int8_product(equation, x, {read(kernel_), read(kernel_scale_)},
+                                       [this](const DTensor& sums) { return place_output(sums); })
+                        : ops::matmul(x, read(kernel_));
+  return has_adapter() ? y + adapter_product(equation, x) : y;
 }
 
 DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
-  if (is_quantized()) {
-    DTensor y = product(inputs[0]);
-    if (bias_.defined()) y = y + read(bias_);
-    y = arguments_.activation(y);
-    penalize(arguments_.activity_regularizer, y);
-    return y;
-  }
-  const bool relu = bias_.defined() && arguments_.activation.name() == "relu" && !places_output();
-  DTensor y;
-  if (bias_.defined() && places_output()) {
-    y = place_output(ops::matmul(inputs[0], read(kernel_))) + read(bias_);
-  } else if (is_logits()) {
-    return ops::deferred_logits(inputs[0], read(kernel_),
+  const bool plain = !is_quantized() && !has_adapter();
+  const bool relu =
+      plain && bias_.defined() && arguments_.activation.name() == "relu" && !places_output();
+  if (!is_quantized() && is_logits()) {
+    return ops::deferred_logits(inputs[0], read_adapted(),
                                 bias_.defined() ? read(bias_) : DTensor());
+  }
+  DTensor y;
+  if (plain && bias_.defined() && !places_output()) {
+    y = ops::dense(inputs[0], read(kernel_), read(bias_), relu);
   } else {
-    y = bias_.defined() ? ops::dense(inputs[0], read(kernel_), read(bias_), relu)
-                        : ops::matmul(inputs[0], read(kernel_));
+    y = product(inputs[0]);
+    if (bias_.defined()) y = place_output(y) + read(bias_);
   }
   if (!relu) y = arguments_.activation(y);
   penalize(arguments_.activity_regularizer, y);

@@ -89,16 +89,20 @@ class MatrixInitializer final : public Initializer {
   int64_t rows_;
 };
 
-class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArguments> {
+class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArguments, LoraLayer> {
  public:
   static constexpr const char* keras_name = "EinsumDense";
   explicit EinsumDenseLayer(const EinsumDenseArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
   bool can_be_quantized() const override { return true; }
+  Json config() const override { return with_adapter(LayerOf::config()); }
+  int64_t input_axes() const override;
 
  protected:
   void make_weights(const Shapes& inputs) override;
   void quantize_weights() override;
+  KernelValues quantized_sum(const DTensor& delta) const override;
+  RegularizerHandle kernel_regularizer() const override { return arguments_.kernel_regularizer; }
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
@@ -118,11 +122,10 @@ class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArgum
 
   std::string input_, kernel_letters_, output_;  ///< terms without dots
   bool dots_left_ = false, dots_right_ = false;
-  Variable kernel_, bias_, kernel_scale_;  ///< kernel_scale_: of an int8 kernel
+  Variable bias_;
 };
 
-const RegisteredLayerOf<EinsumDenseLayer> registered_einsum_dense({"lora_rank", "lora_alpha",
-                                                                   "gptq_unpacked_column_size"});
+const RegisteredLayerOf<EinsumDenseLayer> registered_einsum_dense({"gptq_unpacked_column_size"});
 
 EinsumDenseLayer::EinsumDenseLayer(const EinsumDenseArguments& arguments) : LayerOf(arguments) {
   static const std::regex pattern(
@@ -264,6 +267,15 @@ void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   if (is_quantized()) {
     kernel_scale_ = add_weight("kernel_scale", scale_shape(resolved), "ones", {.trainable = false});
   }
+  make_configured_adapter();
+}
+
+int64_t EinsumDenseLayer::input_axes() const {
+  const auto is_output = [this](char letter) { return output_.find(letter) != std::string::npos; };
+  const auto first = std::find_if(kernel_letters_.begin(), kernel_letters_.end(), is_output);
+  const bool inputs_first =
+      first != kernel_letters_.end() && std::all_of(first, kernel_letters_.end(), is_output);
+  return inputs_first ? first - kernel_letters_.begin() : 0;
 }
 
 void EinsumDenseLayer::make_kernel(const ResolvedEquation& resolved) {
@@ -304,13 +316,24 @@ void EinsumDenseLayer::quantize_weights() {
   kernel_scale_ = add_value("kernel_scale", kernel.scale);
 }
 
-/// Returns the einsum of x and the kernel, in integers if that is int8.
+EinsumDenseLayer::KernelValues EinsumDenseLayer::quantized_sum(const DTensor& delta) const {
+  const std::string equation = expand_dots(built_for()[0]).equation();
+  const Int8Kernel sum = int8_sum(equation, {kernel_.value(), kernel_scale_.value()}, delta);
+  return {sum.values, sum.scale};
+}
+
+/// Returns the einsum of x and the kernel, in integers if that is int8, and with its adapter.
 DTensor EinsumDenseLayer::product(const ResolvedEquation& resolved, const DTensor& x) {
-  if (!is_quantized()) return ops::einsum(resolved.equation(), {x, read(kernel_)});
-  // The input may have more or fewer axes in place of the dots than when built.
-  const DTensor scale = ops::reshape(read(kernel_scale_), scale_shape(resolved));
-  return int8_product(resolved.equation(), x, {read(kernel_), scale},
-                      [this](const DTensor& sums) { return place_output(sums); });
+  DTensor y;
+  if (is_quantized()) {
+    // The input may have more or fewer axes in place of the dots than when built.
+    const DTensor scale = ops::reshape(read(kernel_scale_), scale_shape(resolved));
+    y = int8_product(resolved.equation(), x, {read(kernel_), scale},
+                     [this](const DTensor& sums) { return place_output(sums); });
+  } else {
+    y = ops::einsum(resolved.equation(), {x, read(kernel_)});
+  }
+  return has_adapter() ? y + adapter_product(resolved.equation(), x) : y;
 }
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {

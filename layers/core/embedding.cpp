@@ -24,8 +24,7 @@ class EmbeddingLayer final : public EmbeddingOf<EmbeddingLayer, EmbeddingArgumen
   bool can_be_quantized() const override { return true; }
 };
 
-const RegisteredLayerOf<EmbeddingLayer> registered_embedding({"lora_rank", "lora_alpha",
-                                                              "weights"});
+const RegisteredLayerOf<EmbeddingLayer> registered_embedding({"weights"});
 
 }  // namespace
 

@@ -36,7 +36,11 @@ class ReversibleEmbeddingLayer final
   /// a loss may compute from the operands if `deferred`.
   DTensor scores(const DTensor& vectors, const DTensor& weight, bool deferred) const;
   const Variable& reverse_weight() const {
-    return arguments_.tie_weights ? embeddings_ : reverse_embeddings_;
+    return arguments_.tie_weights ? kernel_ : reverse_embeddings_;
+  }
+  /// Returns a value of reverse_weight() with the adapter's product, if the table has one.
+  DTensor adapted_weight(const DTensor& weight) const {
+    return arguments_.tie_weights && has_adapter() ? weight + delta() : weight;
   }
   /// Returns the dtype policy that was given; "" for the global one.
   const std::string& dtype_option() const { return arguments_.dtype; }
@@ -51,9 +55,7 @@ class ReversibleEmbeddingLayer final
   Variable reverse_embeddings_;
 };
 
-const RegisteredLayerOf<ReversibleEmbeddingLayer> registered_reversible_embedding({"lora_rank",
-                                                                                   "lora_alpha",
-                                                                                   "weights"});
+const RegisteredLayerOf<ReversibleEmbeddingLayer> registered_reversible_embedding({"weights"});
 
 ReversibleEmbeddingLayer::ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments)
     : EmbeddingOf(arguments), reverse_dtype_(dtype_policy().compute) {
@@ -102,7 +104,7 @@ DTensor ReversibleEmbeddingLayer::reverse(const DTensor& vectors) {
   reverse_shape(vectors.shape());
   const CommLabel label(path());
   try {
-    return scores(vectors, read(reverse_weight()), /*deferred=*/false);
+    return scores(vectors, adapted_weight(read(reverse_weight())), /*deferred=*/false);
   } catch (const Error&) {
     rethrow_at(where());
   }
@@ -126,7 +128,8 @@ class ReversedEmbeddingLayer final : public Layer, public UnsavedLayer {
     if (!embedding_->built()) embedding_->build({{-1}});
   }
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    return embedding_->scores(inputs[0], read(embedding_->reverse_weight()), /*deferred=*/true);
+    const DTensor weight = embedding_->adapted_weight(read(embedding_->reverse_weight()));
+    return embedding_->scores(inputs[0], weight, /*deferred=*/true);
   }
 
  private:

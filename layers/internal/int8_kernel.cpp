@@ -46,6 +46,12 @@ Int8Kernel int8_kernel(const std::string& equation, const DTensor& kernel) {
   return {values, aligned_scale(scale, term, output)};
 }
 
+Int8Kernel int8_sum(const std::string& equation, const Int8Kernel& kernel, const DTensor& delta) {
+  const Equation terms = split_equation(equation);
+  const DTensor scale = aligned_scale(kernel.scale, *terms.out, terms.in[1]);
+  return int8_kernel(equation, ops::cast(kernel.values, scale.dtype()) / scale + delta);
+}
+
 DTensor int8_product(const std::string& equation, const DTensor& x, const Int8Kernel& kernel,
                      const std::function<DTensor(const DTensor&)>& place) {
   const Equation terms = split_equation(equation);

@@ -19,6 +19,9 @@ struct Int8Kernel {
 /// kernel lacks it.
 Int8Kernel int8_kernel(const std::string& equation, const DTensor& kernel);
 
+/// Returns int8_kernel() of the floating kernel that `kernel` stands for, plus `delta`.
+Int8Kernel int8_sum(const std::string& equation, const Int8Kernel& kernel, const DTensor& delta);
+
 /// Computes an einsum "x,kernel->output" in integers, to which x is quantized with a scale for each
 /// of its elements that the output has. The scales are divided out again. `place` is applied to the
 /// sum of integers, which may be partial. Communication: an all-reduce of the maxima of |x| and one

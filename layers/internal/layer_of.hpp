@@ -1,11 +1,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
@@ -93,6 +96,19 @@ class LayerOf : public Base {
   Arguments arguments_;
 };
 
+/// An adapter as a configuration has it; rank 0: none.
+struct ConfiguredAdapter {
+  int64_t rank = 0;
+  double alpha = 0;
+};
+/// Reads Keras' lora_rank and lora_alpha.
+inline ConfiguredAdapter take_adapter(JsonObject& config) {
+  const auto alpha = config.take_optional<double>("lora_alpha");
+  if (config.take_or<Json>("lora_rank", Json()).is_null()) return {};
+  const int64_t rank = take_extent(config, "lora_rank");
+  return {rank, alpha.value_or(static_cast<double>(rank))};
+}
+
 /// Registers a class derived from LayerOf, which is constructed from its arguments; one per class,
 /// in its source. `null_keys`: options of Keras that must be absent or null.
 template <class Self>
@@ -102,7 +118,12 @@ struct RegisteredLayerOf {
     register_library_layer(Self::keras_name, [keys](JsonObject& config) {
       const auto arguments = layer_options_from<typename Self::Arguments>(config);
       for (const char* key : keys) take_nulls(config, {key});
-      return make_layer<Self>(arguments);
+      const auto layer = std::make_shared<Self>(arguments);
+      if constexpr (std::is_base_of_v<LoraLayer, Self>) {
+        const ConfiguredAdapter adapter = take_adapter(config);
+        layer->set_adapter_when_built(adapter.rank, adapter.alpha);
+      }
+      return LayerHandle(layer);
     });
   }
 };

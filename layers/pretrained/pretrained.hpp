@@ -4,6 +4,7 @@
 
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/pretrained/pretrained_adapters.hpp>
 
 namespace tessera {
 

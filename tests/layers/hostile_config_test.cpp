@@ -98,7 +98,7 @@ TEST_CASE("an invalid configuration is refused") {
       {with("Dense", R"({"units": 3, "bias_regularizer": {"class_name": "L1",
                          "config": {"l1": -1}}})"),
        "model.json: config.bias_regularizer", "not negative"},
-      {with("Dense", R"({"units": 3, "lora_rank": 4})"), "model.json: config.lora_rank]", "null"},
+      {with("Dense", R"({"units": 3, "lora_rank": 0})"), "model.json: config.lora_rank]", "from 1"},
       {with("Dense", R"({"units": 3, "name": "a/b"})"), "model.json: config.name]", "\"a/b\""},
       {with("Dense", R"({"units": 3, "name": "../../x"})"), "model.json: config.name]", "../"},
       {with("Dense", R"({"units": 3, "name": "a\u0000b"})"), "model.json: config.name]", "\\x00"},

@@ -118,8 +118,9 @@ TEST_CASE("quantized policies other than int8 are refused by name") {
 }
 
 TEST_CASE("unsupported options of layers are refused by name") {
-  CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"lora_rank", 4}})),
-             Contains("config.lora_rank] the value must be null: this option is not supported"));
+  CHECK_THAT(
+      refusal(layer_json_of("Conv1D", {{"filters", 2}, {"kernel_size", {1}}, {"lora_rank", 4}})),
+      Contains("config.lora_rank] the value must be null: this option is not supported"));
   CHECK_THAT(refusal(layer_json_of("LayerNormalization", {{"rms_scaling", true}})),
              Contains("use RMSNormalization"));
 }

@@ -21,6 +21,7 @@
 #include <tessera/framework/io/keras/keras_checksum.hpp>
 #include <tessera/framework/io/keras/keras_tree.hpp>
 #include <tessera/framework/io/keras/optimizer_variables.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -86,6 +87,18 @@ void write_value(const FileDescriptor& file, uint64_t offset, const std::string&
   }
 }
 
+/// Replaces the values of an adapted kernel by those with the adapter's product.
+void merge_adapter(const Layer& layer, std::vector<KerasValue>& values) {
+  for (const auto& [weight, merged] : dynamic_cast<const LoraLayer&>(layer).merged_weights()) {
+    for (KerasValue& value : values) {
+      if (!value.variable.is(weight)) continue;
+      value.variable = Variable(weight.spec());
+      value.variable.place(weight.placement());
+      value.variable.assign(merged);
+    }
+  }
+}
+
 /// Replaces the attribute's value before the data was written, in the first group of the file.
 void store_checksum(const std::string& file, const std::string& checksum, const std::string& path) {
   FileDescriptor opened = open_descriptor(file, O_RDWR | O_CLOEXEC);
@@ -110,6 +123,7 @@ KerasOutput keras_output(const Layer& model, bool with_optimizer) {
     for (const Variable& variable : group.variables) {
       values.push_back({.what = variable.path(), .variable = variable});
     }
+    if (group.layer && group.layer->has_lora()) merge_adapter(*group.layer, values);
     builder.add(group.path, group.name, values);
   }
   if (with_optimizer) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -99,6 +100,13 @@ class TreeWalk {
   /// were created trainable, whatever was frozen since.
   static std::vector<Variable> own_variables(const Layer& layer) {
     std::vector<Variable> list = layer.own_weights();
+    // Keras stores the kernel with its adapter.
+    if (layer.has_lora()) {
+      const auto& adapted = dynamic_cast<const LoraLayer&>(layer);
+      std::erase_if(list, [&](const Variable& weight) {
+        return weight.is(adapted.a()) || weight.is(adapted.b());
+      });
+    }
     // Keras stores the wrapped layer's kernel with the wrapper, too.
     if (layer.class_name() == "SpectralNormalization" && !list.empty()) {
       list.insert(list.begin(), layer.weights()[0]);

@@ -11,6 +11,8 @@
 #include <tessera/framework/io/keras/keras_tree.hpp>
 #include <tessera/framework/io/keras/legacy_file.hpp>
 #include <tessera/framework/io/keras/optimizer_variables.hpp>
+#include <tessera/framework/nn/internal/lora_layer.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera::detail {
@@ -93,6 +95,20 @@ std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& stor
   return matches;
 }
 
+/// Sets B of each adapter to 0 whose kernel was read: files have kernels with their adapters. A
+/// stays, because two factors of 0 have gradients of 0.
+void reset_adapters(const Layer& layer, const std::vector<KerasMatch>& read) {
+  if (layer.has_lora()) {
+    const auto& adapted = dynamic_cast<const LoraLayer&>(layer);
+    const bool is_read = std::any_of(read.begin(), read.end(), [&](const KerasMatch& match) {
+      return match.value.variable.is(adapted.adapted());
+    });
+    Variable b = adapted.b();
+    if (is_read) b.assign(filled(b.shape(), 0, b.dtype(), b.layout()));
+  }
+  for (const auto& inner : layer.sublayers()) reset_adapters(*inner, read);
+}
+
 }  // namespace
 
 void warn_of_skipped(const Mesh& mesh, const std::string& path,
@@ -145,6 +161,7 @@ void load_keras_weights(const Layer& model, const KerasStore& store,
   const std::vector<KerasMatch> slots = match_optimizer(model, store);
   matches.insert(matches.end(), slots.begin(), slots.end());
   restore_values(mesh, store.path(), matches);
+  reset_adapters(model, matches);
   warn_of_skipped(mesh, store.path(), skipped);
 }
 

@@ -9,25 +9,34 @@ namespace tessera::detail {
 
 namespace {
 
-/// Whether the layer makes its projections from its own options, which do not say that they are
-/// quantized.
-bool hides_quantized(const Layer& layer) {
+/// Whether the layer makes layers inside from its own options, one of which `has` what these do not
+/// say.
+bool hides(const Layer& layer, bool (*has)(const Layer&)) {
   const std::string kind = layer.class_name();
   const auto& inner = layer.sublayers();
   return (kind == "MultiHeadAttention" || kind == "GroupQueryAttention" ||
           kind == "BlockAttention" || kind == "TransformerBlock") &&
          std::any_of(inner.begin(), inner.end(),
-                     [](const auto& projection) { return projection->is_quantized(); });
+                     [&](const auto& projection) { return has(*projection); });
 }
+
+bool is_quantized(const Layer& layer) { return layer.is_quantized(); }
+bool has_lora(const Layer& layer) { return layer.has_lora(); }
 
 }  // namespace
 
 void check_saved(const Layer& layer) {
-  if (hides_quantized(layer)) {
+  if (hides(layer, is_quantized)) {
     throw ConfigError(layer.class_name() + " " + layer.path(),
                       "the projections of attention in a saved model are floating",
                       "quantized ones, which its configuration cannot describe, in Keras either",
                       "save the weights only, with save_weights()");
+  }
+  if (hides(layer, has_lora)) {
+    throw ConfigError(layer.class_name() + " " + layer.path(),
+                      "the layers inside attention in a saved model have no adapters",
+                      "adapters, which its configuration cannot describe",
+                      "merge_lora() first, or save the adapters, with save_adapters()");
   }
   if (dynamic_cast<const UnsavedLayer*>(&layer)) {
     throw ConfigError(layer.class_name() + " " + layer.path(),

@@ -11,7 +11,7 @@ class UnsavedLayer {
 };
 
 /// Throws ConfigError if `layer` or a layer inside it is an UnsavedLayer, or attention with
-/// quantized projections: a model that has one can be neither saved nor cloned.
+/// quantized projections or adapters: a model that has one can be neither saved nor cloned.
 void check_saved(const Layer& layer);
 
 }  // namespace tessera::detail

@@ -29,7 +29,8 @@ struct RecordMode {
 /// The captured steps of a model, of one kind: training, test or prediction. The first step of a
 /// batch signature is eager, the second is captured, later ones are replayed. Signatures differ in
 /// shapes, dtypes and layouts; of more than 16, those used last are kept. A change of what is
-/// trainable, the seed, the block policy or the number of threads starts over.
+/// trainable or quantized, of adapters, the seed, the block policy or the number of threads starts
+/// over.
 class StepCapture {
  public:
   using Results = std::vector<DTensor>;
@@ -91,10 +92,18 @@ class StepCapture {
   struct LayerFacts {
     std::shared_ptr<Layer> layer;
     bool trainable = false, quantized = false;
+    uint64_t last_weight = 0;  ///< its id: another one once the layer gets or loses an adapter
     explicit LayerFacts(std::shared_ptr<Layer> of)
-        : layer(std::move(of)), trainable(layer->trainable()), quantized(layer->is_quantized()) {}
+        : layer(std::move(of)),
+          trainable(layer->trainable()),
+          quantized(layer->is_quantized()),
+          last_weight(last_weight_of(*layer)) {}
     bool hold() const {
-      return layer->trainable() == trainable && layer->is_quantized() == quantized;
+      return layer->trainable() == trainable && layer->is_quantized() == quantized &&
+             last_weight_of(*layer) == last_weight;
+    }
+    static uint64_t last_weight_of(const Layer& layer) {
+      return layer.own_weights().empty() ? 0 : layer.own_weights().back().id();
     }
   };
   static void add_layers(const Layer& layer, std::vector<LayerFacts>& all);
