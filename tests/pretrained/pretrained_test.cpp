@@ -17,6 +17,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/gguf_file.hpp"
 
 namespace pretrained_test {
 
@@ -258,6 +259,122 @@ void check_saved(const Folder& folder, const State& state, bool is_rounded) {
   }
 }
 
+/// Returns llama.cpp's name of a tensor (its table in gguf-py/gguf/tensor_mapping.py).
+std::string gguf_name(std::string name) {
+  const std::vector<std::pair<std::string, std::string>> replacements = {
+      {"model.layers.", "blk."},
+      {"model.embed_tokens", "token_embd"},
+      {"model.norm", "output_norm"},
+      {"lm_head", "output"},
+      {"input_layernorm", "attn_norm"},
+      {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_norm", "attn_q_norm"},
+      {"self_attn.k_norm", "attn_k_norm"},
+      {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.o_proj", "attn_output"},
+      {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"},
+      {"h.", "blk."},
+      {"wte", "token_embd"},
+      {"wpe", "position_embd"},
+      {"ln_1", "attn_norm"},
+      {"ln_2", "ffn_norm"},
+      {"ln_f", "output_norm"},
+      {"attn.c_attn", "attn_qkv"},
+      {"attn.c_proj", "attn_output"},
+      {"mlp.c_fc", "ffn_up"},
+      {"mlp.c_proj", "ffn_down"}};
+  for (const auto& [from, to] : replacements) {
+    const size_t at = name.find(from);
+    if (at != std::string::npos && (at == 0 || name[at - 1] == '.')) {
+      name.replace(at, from.size(), to);
+    }
+  }
+  return name;
+}
+
+/// Orders the rows of each head as llama.cpp's conversion does (LlamaModel.permute).
+at::Tensor with_paired_rows(const at::Tensor& rows, int64_t heads) {
+  const int64_t half = rows.size(0) / heads / 2;
+  return rows.unflatten(0, {heads, 2, half}).transpose(1, 2).flatten(0, 2);
+}
+
+void add_state(test::GgufFile& file, const State& state, const std::string& type,
+               int64_t key_heads = 1) {
+  for (const auto& [name, tensor] : state) {
+    at::Tensor value = tensor;
+    if (type == "llama" && name.find("q_proj") != std::string::npos) {
+      value = with_paired_rows(value, llama_heads);
+    }
+    if (type == "llama" && name.find("k_proj") != std::string::npos) {
+      value = with_paired_rows(value, key_heads);
+    }
+    if (type == "gemma" && name.find("norm") != std::string::npos) value = value + 1;
+    if (name.find(".c_") != std::string::npos && value.dim() == 2) value = value.t();
+    // Halves of bfloat16 in all rows, to read more than one type.
+    const bool is_half = value.dim() == 2 && name.find("mlp") != std::string::npos;
+    value = value.to(is_half ? at::kBFloat16 : at::kFloat).contiguous();
+    std::vector<uint64_t> extents(value.sizes().rbegin(), value.sizes().rend());
+    file.add_tensor(
+        gguf_name(name), extents, is_half ? 30 : 0,
+        {static_cast<const char*>(value.const_data_ptr()), static_cast<size_t>(value.nbytes())});
+  }
+}
+
+test::GgufFile gguf_of_kind(const Kind& kind, const State& state) {
+  const std::string type = kind.type == "mistral" ? "llama" : kind.type, start = type + ".";
+  test::GgufFile file;
+  file.add_text("general.architecture", type);
+  file.add_u32(start + "block_count", 2);
+  file.add_u32(start + "embedding_length", features);
+  file.add_u32(start + "feed_forward_length", hidden);
+  file.add_u32(start + "attention.head_count", llama_heads);
+  file.add_u32(start + "attention.head_count_kv", kind.key_heads);
+  file.add_u32(start + "attention.key_length", kind.head_dim);
+  file.add_u32(start + "attention.value_length", kind.head_dim);
+  file.add_u32(start + "rope.dimension_count", kind.head_dim);
+  file.add_f32(start + "attention.layer_norm_rms_epsilon", 1e-5F);
+  file.add_f32(start + "rope.freq_base", 100);
+  add_state(file, state, type, kind.key_heads);
+  return file;
+}
+
+test::GgufFile gguf_of_gpt2(const State& state) {
+  test::GgufFile file;
+  file.add_text("general.architecture", "gpt2");
+  file.add_u32("gpt2.block_count", 1);
+  file.add_u32("gpt2.embedding_length", features);
+  file.add_u32("gpt2.feed_forward_length", 4 * features);
+  file.add_u32("gpt2.attention.head_count", 2);
+  file.add_u32("gpt2.context_length", 6);
+  file.add_f32("gpt2.attention.layer_norm_epsilon", 1e-5F);
+  add_state(file, state, "gpt2");
+  return file;
+}
+
+/// Returns the largest difference of a GGUF file's logits; the file's epsilon is a float32.
+double gguf_difference(const test::GgufFile& file, const at::Tensor& expected,
+                       const LayoutMap& layouts = {}) {
+  const test::TempFolder folder;
+  const std::string path = folder / "a.gguf";
+  test::write_file(path, file.bytes());
+  const ModelHandle model = load_pretrained(path, {.layouts = layouts, .dtype = "float64"});
+  return (model.predict(token_ids()) - expected).abs().max().item<double>();
+}
+
+/// Returns the layouts of tensor parallelism on two devices.
+LayoutMap sharded_layouts() {
+  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
+  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
+  layouts[".*down/kernel"] = {"model", unsharded};
+  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+  layouts["words/embeddings"] = {"model", unsharded};
+  return layouts;
+}
+
 }  // namespace
 
 TEST_CASE("models of the Llama family give the logits of their formulas, and save their tensors") {
@@ -297,17 +414,108 @@ TEST_CASE("a pretrained model is read from several files in bfloat16") {
 }
 
 TEST_CASE("a pretrained model is read into shards") {
-  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
-  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
-  layouts[".*down/kernel"] = {"model", unsharded};
-  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
-  layouts["words/embeddings"] = {"model", unsharded};
+  const LayoutMap layouts = sharded_layouts();
   const Kind kind{.type = "llama"};
   const State state = state_of_kind(kind);
   REQUIRE(difference(Folder(config_of_kind(kind), state), llama_logits(state, kind), layouts) <
           1e-12);
   const State gpt2 = gpt2_state();
   REQUIRE(difference(Folder(gpt2_config(), gpt2), gpt2_logits(gpt2), layouts) < 1e-12);
+}
+
+TEST_CASE("GGUF files give the logits of the folders that they were converted from") {
+  std::vector<Kind> all = kinds();
+  all.push_back({.type = "llama", .head_dim = 4, .tied = false});
+  all.push_back({.type = "mistral", .head_dim = 6});
+  for (const Kind& kind : all) {
+    if (kind.window > 0) continue;  // llama.cpp's files of Mistral's models have no windows.
+    INFO(kind.type << ", head_dim " << kind.head_dim);
+    const State state = state_of_kind(kind);
+    REQUIRE(gguf_difference(gguf_of_kind(kind, state), llama_logits(state, kind)) < 1e-6);
+  }
+  const State gpt2 = gpt2_state();
+  REQUIRE(gguf_difference(gguf_of_gpt2(gpt2), gpt2_logits(gpt2)) < 1e-6);
+}
+
+TEST_CASE("GGUF files are read into shards") {
+  const LayoutMap layouts = sharded_layouts();
+  const Kind kind{.type = "llama", .head_dim = 4};
+  const State state = state_of_kind(kind), gpt2 = gpt2_state();
+  REQUIRE(gguf_difference(gguf_of_kind(kind, state), llama_logits(state, kind), layouts) < 1e-6);
+  REQUIRE(gguf_difference(gguf_of_gpt2(gpt2), gpt2_logits(gpt2), layouts) < 1e-6);
+}
+
+TEST_CASE("a GGUF file is saved as a folder with its configuration") {
+  for (const Kind& kind :
+       {Kind{.type = "llama", .head_dim = 4}, Kind{.type = "qwen2", .biases = true},
+        Kind{.type = "gemma", .key_heads = 1, .head_dim = 4}}) {
+    INFO(kind.type);
+    const State state = state_of_kind(kind);
+    const test::TempFolder folder;
+    const std::string path = folder / "a.gguf", saved = folder / "saved";
+    test::write_file(path, gguf_of_kind(kind, state).bytes());
+    const ModelHandle model = load_pretrained(path, {.dtype = "float64"});
+    save_pretrained(model, saved, {.like = path});
+    const ModelHandle again = load_pretrained(saved, {.dtype = "float64"});
+    const at::Tensor first = model.predict(token_ids()), second = again.predict(token_ids());
+    REQUIRE((first - second).abs().max().item<double>() < 1e-14);
+    const SafetensorsFile file(saved + "/model.safetensors");
+    REQUIRE(file.tensors().size() == state.size());
+    const std::string name = "model.layers.1.self_attn.k_proj.weight";
+    const at::Tensor key = at::from_blob(const_cast<std::byte*>(file.at(name).data.data()),
+                                         file.at(name).shape, at::TensorOptions(at::kDouble));
+    REQUIRE(key.equal(state.at(name).to(at::kDouble)));
+  }
+}
+
+TEST_CASE("the scaled positions of Llama 3 are found by their factors in a GGUF file") {
+  const Kind kind{.type = "llama", .head_dim = 4};
+  const State state = state_of_kind(kind);
+  const auto loaded = [&](const at::Tensor& factors) {
+    const test::TempFolder folder;
+    test::GgufFile file = gguf_of_kind(kind, state);
+    file.add_tensor("rope_freqs.weight", {2}, 0,
+                    {static_cast<const char*>(factors.const_data_ptr()), 8});
+    test::write_file(folder / "a.gguf", file.bytes());
+    const ModelHandle model = load_pretrained((folder / "a.gguf").string(), {.dtype = "float64"});
+    return model.predict(token_ids());
+  };
+  // Wavelengths of 6.3 and 63 steps are short beside 8192, so no frequency is divided.
+  REQUIRE((loaded(at::ones({2})) - llama_logits(state, kind)).abs().max().item<double>() < 1e-6);
+  REQUIRE_THAT(test::error_line([&] {
+                 loaded(at::tensor({1.0F, 3.0F}));
+               }),
+               Contains("rope_freqs.weight"));
+}
+
+TEST_CASE("damaged GGUF files of models are refused by name") {
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  const auto error = [&](const test::GgufFile& file) {
+    return test::error_line([&] { gguf_difference(file, at::zeros({})); });
+  };
+  State damaged = state;
+  damaged.erase("model.layers.1.mlp.up_proj.weight");
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)),
+               Contains("a.gguf") && Contains("layers.1.mlp.up_proj.weight"));
+  damaged = state;
+  damaged.erase("model.embed_tokens.weight");
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)), Contains("token_embd.weight"));
+  damaged = state;
+  damaged["model.layers.0.self_attn.q_proj.weight"] = at::zeros({llama_heads * 4, features});
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)), Contains("blk.0.attn_q.weight"));
+  test::GgufFile file;
+  file.add_text("general.architecture", "rwkv7");
+  REQUIRE_THAT(error(file), Contains("general.architecture") && Contains("rwkv7"));
+  file = {};
+  file.add_text("general.architecture", "llama");
+  REQUIRE_THAT(error(file), Contains("a.gguf") && Contains("token_embd.weight"));
+  file = gguf_of_kind(kind, state);
+  file.add_u32("llama.expert_count", 8);
+  REQUIRE_THAT(error(file), Contains("llama.expert_count") && Contains("8"));
+  file = gguf_of_kind(kind, state);
+  file.add_text("llama.rope.scaling.type", "yarn");
+  REQUIRE_THAT(error(file), Contains("llama.rope.scaling.type") && Contains("yarn"));
 }
 
 TEST_CASE("damaged folders of pretrained models are refused by name") {
