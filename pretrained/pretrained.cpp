@@ -1,5 +1,6 @@
 #include <tessera/pretrained/pretrained.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -102,6 +103,9 @@ DTensor read_pretrained(const PretrainedFile& file, const PretrainedMatch& match
 LanguageModelConfig config_of_file(const PretrainedFile& file) {
   LanguageModelConfig config = language_model_config(file.config(), file.config_path());
   config.scale_offset -= file.scale_offset();
+  config.has_pooler =
+      std::any_of(file.tensors().begin(), file.tensors().end(),
+                  [](const auto& each) { return each.name == "pooler.dense.weight"; });
   return config;
 }
 
@@ -164,8 +168,7 @@ void save_pretrained(const ModelHandle& model, const std::string& folder,
     const at::Tensor full = weights[i].value().full();
     if (!is_first_rank(mesh)) continue;
     std::string name = sources[i].name;
-    if (name != "lm_head.weight")
-      name = (config.model_type == "gpt2" ? "transformer." : "model.") + name;
+    if (name != "lm_head.weight") name = name_prefix(config) + name;
     parts[name].push_back(in_file(weights[i].path(), sources[i], full.cpu()));
   }
   collectively(mesh, folder, [&] {

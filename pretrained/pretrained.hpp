@@ -16,12 +16,16 @@ struct LoadPretrainedOptions {
 
 /// Loads a language model from a folder of Hugging Face's programs: config.json, and
 /// model.safetensors or model.safetensors.index.json with the files that it lists. The model types
-/// are gpt2, llama, mistral, qwen2, qwen3 and gemma. A path that ends in .gguf is a file of
+/// are bert, gpt2, llama, mistral, qwen2, qwen3 and gemma. A path that ends in .gguf is a file of
 /// llama.cpp's programs; its architectures are gpt2, llama (also of Mistral's models), qwen2, qwen3
 /// and gemma, its types F32, F16, BF16, Q8_0, Q4_0 and Q4_1, which become the dtype of the weights.
 /// The model is Functional; it maps token ids (batch, T) to logits (batch, T, vocabulary):
 ///
 ///     ModelHandle model = load_pretrained("SmolLM2-135M/", {.layouts = layouts});
+///
+/// A model of type bert (MiniLM is one) maps token ids, their mask (0: padding) and their types,
+/// all integers (batch, T), to the last hidden state (batch, T, features), and if the file has a
+/// pooler also to its output (batch, features).
 ///
 /// Each process reads only its own blocks; no initializer runs. Collective. Throws ConfigError for
 /// a configuration that is unknown or not implemented, FileError naming the file and the tensor.

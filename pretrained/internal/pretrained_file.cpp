@@ -20,6 +20,9 @@ class PretrainedFolder final : public PretrainedFile {
       for (const std::string prefix : {"model.", "transformer.", "bert."}) {
         if (name.starts_with(prefix)) name.erase(0, prefix.size());
       }
+      // The first files of BERT call a norm's weights as TensorFlow does.
+      if (name.ends_with("LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
+      if (name.ends_with("LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
       const auto dtype = safetensors_scalar_type(tensor.dtype);
       tensors_.push_back(
           {name, tensor.name, tensor.dtype, tensor.shape, dtype && at::isFloatingType(*dtype)});

@@ -213,6 +213,73 @@ at::Tensor gpt2_logits(const State& state) {
   return at::matmul(norm(x, "ln_f"), w("wte.weight").t());
 }
 
+Json bert_config() {
+  return {{"model_type", "bert"},         {"vocab_size", vocabulary}, {"hidden_size", features},
+          {"num_hidden_layers", 2},       {"num_attention_heads", 2}, {"intermediate_size", hidden},
+          {"max_position_embeddings", 6}, {"type_vocab_size", 2},     {"hidden_act", "gelu"},
+          {"layer_norm_eps", 1e-5}};
+}
+
+State bert_state(bool has_pooler) {
+  State state;
+  const auto linear = [&](const std::string& name, int64_t in, int64_t out) {
+    add(state, name + ".weight", {out, in});
+    add(state, name + ".bias", {out});
+  };
+  const auto norm = [&](const std::string& name) {
+    add(state, name + ".weight", {features});
+    add(state, name + ".bias", {features});
+  };
+  add(state, "embeddings.word_embeddings.weight", {vocabulary, features});
+  add(state, "embeddings.position_embeddings.weight", {6, features});
+  add(state, "embeddings.token_type_embeddings.weight", {2, features});
+  norm("embeddings.LayerNorm");
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "encoder.layer." + i + ".";
+    for (const char* name : {"self.query", "self.key", "self.value", "output.dense"}) {
+      linear(block + "attention." + name, features, features);
+    }
+    norm(block + "attention.output.LayerNorm");
+    linear(block + "intermediate.dense", features, hidden);
+    linear(block + "output.dense", hidden, features);
+    norm(block + "output.LayerNorm");
+  }
+  if (has_pooler) linear("pooler.dense", features, features);
+  return state;
+}
+
+/// Returns hidden states and the pooler's output in float64, by transformers' modeling_bert.py.
+std::vector<at::Tensor> bert_outputs(const State& state, const at::Tensor& mask,
+                                     const at::Tensor& types) {
+  const auto w = [&](const std::string& name) { return state.at(name).to(at::kDouble); };
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {features}, w(name + ".weight"), w(name + ".bias"), 1e-5);
+  };
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    return at::matmul(x, w(name + ".weight").t()) + w(name + ".bias");
+  };
+  at::Tensor x = w("embeddings.word_embeddings.weight").index({token_ids()}) +
+                 w("embeddings.token_type_embeddings.weight").index({types}) +
+                 w("embeddings.position_embeddings.weight").narrow(0, 0, steps);
+  x = norm(x, "embeddings.LayerNorm");
+  const at::Tensor hidden_keys = (mask == 0).view({2, 1, 1, steps});
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "encoder.layer." + i + ".", attention = block + "attention.";
+    const auto heads = [&](const char* name) {
+      return linear(x, attention + name).view({2, steps, 2, features / 2}).transpose(1, 2);
+    };
+    const at::Tensor scores = at::matmul(heads("self.query"), heads("self.key").transpose(-1, -2)) /
+                              std::sqrt(features / 2.0);
+    const at::Tensor weights = scores.masked_fill(hidden_keys, -INFINITY).softmax(-1);
+    const at::Tensor context = at::matmul(weights, heads("self.value")).transpose(1, 2).flatten(2);
+    x = norm(x + linear(context, attention + "output.dense"), attention + "output.LayerNorm");
+    const at::Tensor inner = at::gelu(linear(x, block + "intermediate.dense"));
+    x = norm(x + linear(inner, block + "output.dense"), block + "output.LayerNorm");
+  }
+  if (!state.count("pooler.dense.weight")) return {x};
+  return {x, linear(x.select(1, 0), "pooler.dense").tanh()};
+}
+
 /// A folder with a configuration and weights in one file.
 struct Folder {
   Folder(const Json& json, const State& state) {
@@ -392,6 +459,44 @@ TEST_CASE("GPT-2 gives the logits of its formulas, and saves its tensors") {
   const Folder folder(gpt2_config(), state);
   REQUIRE(difference(folder, gpt2_logits(state)) < 1e-12);
   check_saved(folder, state, false);
+}
+
+TEST_CASE("BERT gives the states of its formulas, with padding, and saves its tensors") {
+  for (const bool has_pooler : {true, false}) {
+    INFO(has_pooler);
+    const State state = bert_state(has_pooler);
+    const Folder folder(bert_config(), state);
+    const ModelHandle model = load_pretrained(folder.folder.path().string(), {.dtype = "float64"});
+    const at::Tensor mask = at::tensor({1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, at::kLong).view({2, -1});
+    const at::Tensor types = at::tensor({0, 0, 1, 1, 1, 0, 1, 1, 0, 0}, at::kLong).view({2, -1});
+    const std::vector<at::Tensor> outputs =
+        model.predict_all(TensorDataset(Examples{.x = {token_ids(), mask, types}}));
+    const std::vector<at::Tensor> expected = bert_outputs(state, mask, types);
+    REQUIRE(outputs.size() == (has_pooler ? 2 : 1));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      REQUIRE((outputs[i] - expected[i]).abs().max().item<double>() < 1e-12);
+    }
+    check_saved(folder, state, false);
+  }
+}
+
+TEST_CASE("BERT's first names of norms and its prefix are read") {
+  State older;
+  for (const auto& [name, tensor] : bert_state(true)) {
+    std::string old = "bert." + name;
+    if (name.ends_with("LayerNorm.weight")) old.replace(old.size() - 6, 6, "gamma");
+    if (name.ends_with("LayerNorm.bias")) old.replace(old.size() - 4, 4, "beta");
+    older[old] = tensor;
+  }
+  const Folder folder(bert_config(), bert_state(true)), old_folder(bert_config(), older);
+  const auto weights = [](const Folder& each) {
+    return load_pretrained(each.folder.path().string())->weights();
+  };
+  const std::vector<Variable> expected = weights(folder), found = weights(old_folder);
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    REQUIRE(found[i].value().full().equal(expected[i].value().full()));
+  }
 }
 
 TEST_CASE("a pretrained model is read from several files in bfloat16") {
