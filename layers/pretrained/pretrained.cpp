@@ -1,6 +1,8 @@
 #include <tessera/layers/pretrained/pretrained.hpp>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,17 +13,17 @@
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/io/format/rectangle_runs.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
-#include <tessera/framework/io/format/safetensors_reader.hpp>
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/internal/torch_layout.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 #include <tessera/layers/pretrained/internal/language_model.hpp>
+#include <tessera/layers/pretrained/internal/pretrained_file.hpp>
 
 namespace tessera {
 
@@ -33,69 +35,61 @@ namespace {
 struct PretrainedMatch {
   Variable weight;
   WeightSource source;
-  const StoredSafeTensor* tensor;
+  size_t tensor;
   StoredAxes axes;
 };
 
-using TensorsByName = std::map<std::string, const StoredSafeTensor*>;
+using TensorsByName = std::map<std::string, size_t>;
 
-/// Returns the tensors by their names without the prefixes that some files leave out.
-TensorsByName tensors_by_name(const SafetensorsReader& file) {
+/// Returns the numbers of a file's tensors by their names.
+TensorsByName tensors_by_name(const PretrainedFile& file) {
   TensorsByName tensors;
-  for (const StoredSafeTensor& tensor : file.tensors()) {
-    std::string name = tensor.name;
-    for (const std::string prefix : {"model.", "transformer."}) {
-      if (name.starts_with(prefix)) name.erase(0, prefix.size());
-    }
-    const auto [it, is_new] = tensors.emplace(name, &tensor);
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const PretrainedTensor& tensor = file.tensors()[i];
+    const auto [it, is_new] = tensors.emplace(tensor.name, i);
     if (is_new) continue;
-    throw FileError(file.path(), "one tensor " + in_quotes(name),
-                    in_quotes(it->second->name) + " and " + in_quotes(tensor.name),
+    throw FileError(file.path(), "one tensor " + in_quotes(tensor.name),
+                    in_quotes(file.tensors()[it->second].label) + " and " + in_quotes(tensor.label),
                     "get the file again");
   }
   return tensors;
 }
 
-PretrainedMatch matched(const SafetensorsReader& file, const TensorsByName& tensors,
+PretrainedMatch matched(const PretrainedFile& file, const TensorsByName& tensors,
                         const Variable& weight, const WeightSource& source) {
   const auto found = tensors.find(source.name);
   if (found == tensors.end()) {
     throw FileError(file.path(), "the tensor " + in_quotes(source.name), "a file without it",
                     "get all files of the model again");
   }
-  const StoredSafeTensor& tensor = *found->second;
+  const PretrainedTensor& tensor = file.tensors()[found->second];
   Shape part = tensor.shape;
   if (!part.empty() && part.back() % source.parts == 0) part.back() /= source.parts;
   const auto axes = source.transpose ? StoredAxes::of_torch(part, weight.shape())
                                      : StoredAxes::in_order(part, weight.shape());
-  const auto dtype = safetensors_scalar_type(tensor.dtype);
-  const bool fits = axes && dtype && at::isFloatingType(*dtype) &&
+  const bool fits = axes && tensor.is_floating &&
                     (source.parts == 1 || part.back() * source.parts == tensor.shape.back());
   if (!fits) {
     throw FileError(file.path(),
-                    str("a tensor ", in_quotes(tensor.name), " of floats for ",
+                    str("a tensor ", in_quotes(tensor.label), " of floats for ",
                         in_quotes(weight.path()), " ", to_string(weight.shape())),
                     str(to_string(tensor.shape), " and ", tensor.dtype),
                     "get config.json and the weights again");
   }
-  return {weight, source, &tensor, *axes};
+  return {weight, source, found->second, *axes};
 }
 
-DTensor read_pretrained(const SafetensorsReader& file, const PretrainedMatch& match) {
+DTensor read_pretrained(const PretrainedFile& file, const PretrainedMatch& match) {
   const Variable& weight = match.weight;
-  const at::ScalarType stored = *safetensors_scalar_type(match.tensor->dtype);
   const WeightSource& source = match.source;
   const auto read_area = [&](const Rectangle& in_part) {
     Rectangle area = in_part;
     if (source.parts > 1) {
-      const int64_t first = match.tensor->shape.back() / source.parts * source.part;
+      const int64_t first = file.tensors()[match.tensor].shape.back() / source.parts * source.part;
       area.begin.back() += first;
       area.end.back() += first;
     }
-    at::Tensor block = at::empty(area.shape(), at::TensorOptions().dtype(stored));
-    file.read(*match.tensor, area,
-              {static_cast<std::byte*>(block.data_ptr()), static_cast<size_t>(block.nbytes())});
-    return block;
+    return file.read(match.tensor, area);
   };
   const ShardingPtr sharding = intern(weight.shape(), weight.dtype(), weight.layout());
   return read_blocks(sharding, [&](const std::vector<Interval>& intervals) {
@@ -103,6 +97,16 @@ DTensor read_pretrained(const SafetensorsReader& file, const PretrainedMatch& ma
         match.axes.read({tile_begin(intervals), tile_end(intervals)}, read_area).to(weight.dtype());
     return source.offset == 0 ? block : block + source.offset;
   });
+}
+
+/// Returns the configuration of a file; its scales of norms are those of the file.
+LanguageModelConfig config_of_file(const PretrainedFile& file) {
+  LanguageModelConfig config = language_model_config(file.config(), file.config_path());
+  config.scale_offset -= file.scale_offset();
+  config.has_pooler =
+      std::any_of(file.tensors().begin(), file.tensors().end(),
+                  [](const auto& each) { return each.name == "pooler.dense.weight"; });
+  return config;
 }
 
 /// Returns a weight as Hugging Face's files have it: flat heads, and axes in PyTorch's order.
@@ -118,22 +122,20 @@ at::Tensor in_file(const std::string& path, const WeightSource& source, at::Tens
 
 }  // namespace
 
-ModelHandle load_pretrained(const std::string& folder, const LoadPretrainedOptions& options) {
+ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions& options) {
   const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : default_mesh();
-  const std::string config_path = path_in(folder, "config.json");
   LanguageModelConfig config;
   std::optional<ModelHandle> model;
-  std::optional<SafetensorsReader> file;
-  collectively(mesh, folder, [&] {
-    config = language_model_config(read_json_file(config_path), config_path);
-    const std::string one = path_in(folder, "model.safetensors");
-    file.emplace(exists(one) ? one : path_in(folder, "model.safetensors.index.json"));
+  std::unique_ptr<PretrainedFile> file;
+  collectively(mesh, path, [&] {
+    file = open_pretrained(path);
+    config = config_of_file(*file);
     model = make_language_model(config, options.dtype);
   });
   if (options.layouts.defined()) place_layers(model->model(), options.layouts);
   std::vector<PretrainedMatch> matches;
   std::vector<DTensor> values;
-  collectively(mesh, folder, [&] {
+  collectively(mesh, path, [&] {
     if (is_first_rank(mesh)) file->verify();
     const TensorsByName tensors = tensors_by_name(*file);
     for (const Variable& weight : (*model)->weights()) {
@@ -147,14 +149,18 @@ ModelHandle load_pretrained(const std::string& folder, const LoadPretrainedOptio
   return *model;
 }
 
-void save_pretrained(const ModelHandle& model, const std::string& folder) {
+void save_pretrained(const ModelHandle& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
   const std::vector<Variable> weights = model->weights();
   const Mesh mesh = mesh_of(weights);
   const std::string config_path = path_in(folder, "config.json");
+  const bool has_like = !options.like.empty();
+  Json json;
   LanguageModelConfig config;
   std::vector<WeightSource> sources;
   collectively(mesh, folder, [&] {
-    config = language_model_config(read_json_file(config_path), config_path);
+    json = has_like ? open_pretrained(options.like)->config() : read_json_file(config_path);
+    config = language_model_config(json, has_like ? options.like : config_path);
     for (const Variable& weight : weights) sources.push_back(weight_source(config, weight.path()));
   });
   std::map<std::string, std::vector<at::Tensor>> parts;
@@ -162,8 +168,7 @@ void save_pretrained(const ModelHandle& model, const std::string& folder) {
     const at::Tensor full = weights[i].value().full();
     if (!is_first_rank(mesh)) continue;
     std::string name = sources[i].name;
-    if (name != "lm_head.weight")
-      name = (config.model_type == "gpt2" ? "transformer." : "model.") + name;
+    if (name != "lm_head.weight") name = name_prefix(config) + name;
     parts[name].push_back(in_file(weights[i].path(), sources[i], full.cpu()));
   }
   collectively(mesh, folder, [&] {
@@ -179,6 +184,13 @@ void save_pretrained(const ModelHandle& model, const std::string& folder) {
                          tensor.sizes().vec(),
                          {static_cast<const std::byte*>(tensor.const_data_ptr()),
                           static_cast<size_t>(tensor.nbytes())}});
+    }
+    if (has_like) {
+      make_folders(folder);
+      for (const char* key : {"dtype", "torch_dtype"}) {
+        if (json.contains(key)) json[key] = dtype_name(weights[0].dtype());
+      }
+      write_file_atomically(config_path, to_json_text(json) + "\n");
     }
     write_safetensors(path_in(folder, "model.safetensors"), std::move(tensors), {{"format", "pt"}});
   });

@@ -1,10 +1,10 @@
-#include <tessera/pretrained/pretrained_adapters.hpp>
+#include <tessera/layers/pretrained/pretrained_adapters.hpp>
 
 #include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/adapter_files.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
-#include <tessera/pretrained/internal/language_model.hpp>
+#include <tessera/layers/pretrained/internal/language_model.hpp>
 
 namespace tessera {
 

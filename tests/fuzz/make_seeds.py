@@ -24,6 +24,21 @@ def safetensors(tensors, metadata=None):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def gguf(tensors, values=(), version=3):
+    """Returns a GGUF file. `tensors`: (name, extents, type, bytes); `values`: (key, type, bytes)."""
+    def text(name):
+        return struct.pack("<Q", len(name)) + name.encode()
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(values))
+    for key, kind, content in values:
+        head += text(key) + struct.pack("<I", kind) + content
+    data = b""
+    for name, extents, kind, content in tensors:
+        head += text(name) + struct.pack(f"<I{len(extents)}Q", len(extents), *extents)
+        head += struct.pack("<IQ", kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
 def idx(shape):
     size = 1
     for extent in shape:
@@ -148,6 +163,15 @@ SEEDS = {
         safetensors({"w": ("BF16", [4], bytes(8)), "e": ("F64", [0, 3], b""),
                      "m": ("BOOL", [3], b"\0\1\0"), "f": ("F4", [2], b"\x12")},
                     {"format": "tessera"}),
+    ],
+    "gguf": [
+        gguf([]),
+        gguf([("a", [3, 2], 0, bytes(24)), ("b", [], 1, bytes(2)), ("c", [4], 30, bytes(8))],
+             [("general.alignment", 4, struct.pack("<I", 32)), ("t", 8, struct.pack("<Q", 1) + b"x"),
+              ("n", 9, struct.pack("<IQ", 8, 1) + struct.pack("<Q", 2) + b"ab"),
+              ("m", 9, struct.pack("<IQ", 4, 2) + bytes(8)), ("y", 7, b"\1")]),
+        gguf([("q", [32, 2], 8, bytes(68)), ("r", [64], 2, bytes(36)), ("s", [32], 3, bytes(20)),
+              ("e", [0, 2], 0, b"")], version=2),
     ],
     "idx": [idx([0]), idx([5]), idx([2, 3, 4]), idx([1, 1, 1, 1, 1])],
     "archive": [tar(files, mode, kind)

@@ -12,6 +12,8 @@
 #include <tessera/framework/graph/symbolic_ops.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/ops/activation.hpp>
+#include <tessera/layers/core/dense.hpp>
+#include <tessera/layers/core/embedding.hpp>
 #include <tessera/layers/core/reversible_embedding.hpp>
 #include <tessera/layers/normalization/normalization.hpp>
 #include <tessera/layers/transformer/position_embedding.hpp>
@@ -126,6 +128,23 @@ void read_llama(JsonObject& json, LanguageModelConfig& config) {
   if (type == "mistral") block.sliding_window = json.take_optional<int64_t>("sliding_window");
 }
 
+void read_bert(JsonObject& json, LanguageModelConfig& config) {
+  config.features = take_size(json, "hidden_size");
+  config.blocks = take_size(json, "num_hidden_layers");
+  config.positions = take_size(json, "max_position_embeddings");
+  config.token_types = take_size(json, "type_vocab_size");
+  TransformerBlockOptions& block = config.block;
+  block.num_heads = take_size(json, "num_attention_heads");
+  block.hidden_dim = take_size(json, "intermediate_size");
+  block.norm_position = NormPosition::post;
+  block.epsilon = json.take_or("layer_norm_eps", 1e-12);
+  block.activation = activation_named(json.take_or<std::string>("hidden_act", "gelu"),
+                                      json.path().key("hidden_act"));
+  block.use_causal_mask = false;
+  expect_value<std::string>(json, "position_embedding_type", "absolute");
+  expect_value(json, "is_decoder", false);
+}
+
 /// A rule of the names in Hugging Face's files: the end of a weight's path, and of its name there.
 struct NameRule {
   const char* path;
@@ -181,6 +200,32 @@ constexpr std::array<NameRule, 18> llama_names = {{
     {"norm/scale", "norm.weight", false, 0, 1, true},
 }};
 
+constexpr std::array<NameRule, 23> bert_names = {{
+    {"words/embeddings", "embeddings.word_embeddings.weight"},
+    {"token_types/embeddings", "embeddings.token_type_embeddings.weight"},
+    {"positions/embeddings", "embeddings.position_embeddings.weight"},
+    {"norm/gamma", "embeddings.LayerNorm.weight"},
+    {"norm/beta", "embeddings.LayerNorm.bias"},
+    {"attention/query/kernel", "attention.self.query.weight", true},
+    {"attention/query/bias", "attention.self.query.bias"},
+    {"attention/key/kernel", "attention.self.key.weight", true},
+    {"attention/key/bias", "attention.self.key.bias"},
+    {"attention/value/kernel", "attention.self.value.weight", true},
+    {"attention/value/bias", "attention.self.value.bias"},
+    {"attention/attention_output/kernel", "attention.output.dense.weight", true},
+    {"attention/attention_output/bias", "attention.output.dense.bias"},
+    {"norm_1/gamma", "attention.output.LayerNorm.weight"},
+    {"norm_1/beta", "attention.output.LayerNorm.bias"},
+    {"up/kernel", "intermediate.dense.weight", true},
+    {"up/bias", "intermediate.dense.bias"},
+    {"down/kernel", "output.dense.weight", true},
+    {"down/bias", "output.dense.bias"},
+    {"norm_2/gamma", "output.LayerNorm.weight"},
+    {"norm_2/beta", "output.LayerNorm.bias"},
+    {"pooler/kernel", "pooler.dense.weight", true},
+    {"pooler/bias", "pooler.dense.bias"},
+}};
+
 const NameRule* rule_of(const LanguageModelConfig& config, const std::string& path) {
   const auto in = [&](const auto& rules) -> const NameRule* {
     for (const NameRule& rule : rules) {
@@ -188,9 +233,40 @@ const NameRule* rule_of(const LanguageModelConfig& config, const std::string& pa
     }
     return nullptr;
   };
+  if (config.model_type == "bert") return in(bert_names);
   if (config.model_type != "gpt2") return in(llama_names);
   const NameRule* rule = in(gpt2_names);
   return rule ? rule : in(gpt2_dense_names);
+}
+
+/// Makes BERT, of token ids, their mask and their types.
+ModelHandle make_bert(const LanguageModelConfig& config, const std::string& dtype) {
+  const SymbolicTensor ids = Input({-1}, {.dtype = "int64", .name = "ids"});
+  const SymbolicTensor mask = Input({-1}, {.dtype = "int64", .name = "attention_mask"});
+  const SymbolicTensor types = Input({-1}, {.dtype = "int64", .name = "token_type_ids"});
+  const auto table = [&](int64_t rows, const char* name) {
+    return Embedding(rows, config.features, {.name = name, .dtype = dtype});
+  };
+  SymbolicTensor x =
+      table(config.vocabulary, "words")(ids) + table(config.token_types, "token_types")(types);
+  x = PositionEmbedding(config.positions, {.add = true, .name = "positions", .dtype = dtype})(x);
+  x = LayerNormalization({.epsilon = config.block.epsilon, .name = "norm", .dtype = dtype})(x);
+  // All steps, also those of padding, attend to the tokens: (batch, 1, T) for each of T steps.
+  const SymbolicTensor tokens = ops::expand_dims(ops::not_equal(mask, 0), 1);
+  const SymbolicTensor visible =
+      ops::logical_and(tokens, ops::expand_dims(ops::equal(mask, mask), 2));
+  TransformerBlockOptions block = config.block;
+  block.dtype = dtype;
+  for (int64_t i = 0; i < config.blocks; ++i) {
+    block.name = str("block_", i);
+    x = TransformerBlock(block)({x, visible});
+  }
+  std::vector<SymbolicTensor> outputs = {x};
+  if (config.has_pooler) {
+    const Dense pooler(config.features, {.activation = "tanh", .name = "pooler", .dtype = dtype});
+    outputs.push_back(pooler(ops::squeeze(ops::slice(x, 1, 0, 1), {1})));
+  }
+  return Functional({ids, mask, types}, outputs, {.name = config.model_type});
 }
 
 }  // namespace
@@ -199,7 +275,8 @@ LanguageModelConfig language_model_config(const Json& json, const std::string& w
   JsonObject object(json, JsonPath(where).from_python());
   LanguageModelConfig config;
   config.model_type = object.take<std::string>("model_type");
-  const std::vector<std::string> known = {"gemma", "gpt2", "llama", "mistral", "qwen2", "qwen3"};
+  const std::vector<std::string> known = {"bert",    "gemma", "gpt2", "llama",
+                                          "mistral", "qwen2", "qwen3"};
   if (std::find(known.begin(), known.end(), config.model_type) == known.end()) {
     throw ConfigError(object.path().key("model_type").text(), "one of " + quoted_list(known),
                       in_quotes(config.model_type), suggestion(config.model_type, known));
@@ -210,13 +287,21 @@ LanguageModelConfig language_model_config(const Json& json, const std::string& w
   config.block.use_causal_mask = true;
   if (config.model_type == "gpt2") {
     read_gpt2(object, config);
+  } else if (config.model_type == "bert") {
+    read_bert(object, config);
   } else {
     read_llama(object, config);
   }
   return config;
 }
 
+std::string name_prefix(const LanguageModelConfig& config) {
+  if (config.model_type == "bert") return "";
+  return config.model_type == "gpt2" ? "transformer." : "model.";
+}
+
 ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype) {
+  if (config.model_type == "bert") return make_bert(config, dtype);
   const SymbolicTensor ids = Input({-1}, {.dtype = "int64", .name = "ids"});
   const ReversibleEmbedding words(
       config.vocabulary, config.features,
@@ -244,7 +329,9 @@ WeightSource weight_source(const LanguageModelConfig& config, const std::string&
   if (path.starts_with("block_")) {
     const size_t slash = path.find('/');
     const std::string number = path.substr(6, slash - 6);
-    prefix = (config.model_type == "gpt2" ? "h." : "layers.") + number + ".";
+    const std::string& type = config.model_type;
+    prefix = type == "gpt2" ? "h." : type == "bert" ? "encoder.layer." : "layers.";
+    prefix += number + ".";
     inner = path.substr(std::min(path.size(), slash + 1));
   }
   const NameRule* rule = rule_of(config, inner);

@@ -13,7 +13,9 @@ namespace tessera::detail {
 struct LanguageModelConfig {
   std::string model_type;
   int64_t vocabulary = 0, features = 0, blocks = 0;
-  int64_t positions = 0;  ///< learned positions; 0: none
+  int64_t positions = 0;    ///< learned positions; 0: none
+  int64_t token_types = 0;  ///< of BERT; 0: none
+  bool has_pooler = false;  ///< whether BERT has the second output; the file of the weights says it
   bool tie_weights = true;
   double embedding_scale = 1;
   double scale_offset = 0;  ///< added to the scales of norms in the file (Gemma: 1)
@@ -22,6 +24,9 @@ struct LanguageModelConfig {
 
 /// Reads an untrusted config.json. Throws ConfigError naming the key.
 LanguageModelConfig language_model_config(const Json& json, const std::string& where);
+
+/// Returns the prefix of names of an architecture's tensors in Hugging Face's files.
+std::string name_prefix(const LanguageModelConfig& config);
 
 /// Makes the model that a configuration describes, with the paths of weight_source(). Throws
 /// ConfigError.

@@ -17,6 +17,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/gguf_file.hpp"
 
 namespace pretrained_test {
 
@@ -212,6 +213,73 @@ at::Tensor gpt2_logits(const State& state) {
   return at::matmul(norm(x, "ln_f"), w("wte.weight").t());
 }
 
+Json bert_config() {
+  return {{"model_type", "bert"},         {"vocab_size", vocabulary}, {"hidden_size", features},
+          {"num_hidden_layers", 2},       {"num_attention_heads", 2}, {"intermediate_size", hidden},
+          {"max_position_embeddings", 6}, {"type_vocab_size", 2},     {"hidden_act", "gelu"},
+          {"layer_norm_eps", 1e-5}};
+}
+
+State bert_state(bool has_pooler) {
+  State state;
+  const auto linear = [&](const std::string& name, int64_t in, int64_t out) {
+    add(state, name + ".weight", {out, in});
+    add(state, name + ".bias", {out});
+  };
+  const auto norm = [&](const std::string& name) {
+    add(state, name + ".weight", {features});
+    add(state, name + ".bias", {features});
+  };
+  add(state, "embeddings.word_embeddings.weight", {vocabulary, features});
+  add(state, "embeddings.position_embeddings.weight", {6, features});
+  add(state, "embeddings.token_type_embeddings.weight", {2, features});
+  norm("embeddings.LayerNorm");
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "encoder.layer." + i + ".";
+    for (const char* name : {"self.query", "self.key", "self.value", "output.dense"}) {
+      linear(block + "attention." + name, features, features);
+    }
+    norm(block + "attention.output.LayerNorm");
+    linear(block + "intermediate.dense", features, hidden);
+    linear(block + "output.dense", hidden, features);
+    norm(block + "output.LayerNorm");
+  }
+  if (has_pooler) linear("pooler.dense", features, features);
+  return state;
+}
+
+/// Returns hidden states and the pooler's output in float64, by transformers' modeling_bert.py.
+std::vector<at::Tensor> bert_outputs(const State& state, const at::Tensor& mask,
+                                     const at::Tensor& types) {
+  const auto w = [&](const std::string& name) { return state.at(name).to(at::kDouble); };
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {features}, w(name + ".weight"), w(name + ".bias"), 1e-5);
+  };
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    return at::matmul(x, w(name + ".weight").t()) + w(name + ".bias");
+  };
+  at::Tensor x = w("embeddings.word_embeddings.weight").index({token_ids()}) +
+                 w("embeddings.token_type_embeddings.weight").index({types}) +
+                 w("embeddings.position_embeddings.weight").narrow(0, 0, steps);
+  x = norm(x, "embeddings.LayerNorm");
+  const at::Tensor hidden_keys = (mask == 0).view({2, 1, 1, steps});
+  for (const std::string i : {"0", "1"}) {
+    const std::string block = "encoder.layer." + i + ".", attention = block + "attention.";
+    const auto heads = [&](const char* name) {
+      return linear(x, attention + name).view({2, steps, 2, features / 2}).transpose(1, 2);
+    };
+    const at::Tensor scores = at::matmul(heads("self.query"), heads("self.key").transpose(-1, -2)) /
+                              std::sqrt(features / 2.0);
+    const at::Tensor weights = scores.masked_fill(hidden_keys, -INFINITY).softmax(-1);
+    const at::Tensor context = at::matmul(weights, heads("self.value")).transpose(1, 2).flatten(2);
+    x = norm(x + linear(context, attention + "output.dense"), attention + "output.LayerNorm");
+    const at::Tensor inner = at::gelu(linear(x, block + "intermediate.dense"));
+    x = norm(x + linear(inner, block + "output.dense"), block + "output.LayerNorm");
+  }
+  if (!state.count("pooler.dense.weight")) return {x};
+  return {x, linear(x.select(1, 0), "pooler.dense").tanh()};
+}
+
 /// A folder with a configuration and weights in one file.
 struct Folder {
   Folder(const Json& json, const State& state) {
@@ -258,6 +326,122 @@ void check_saved(const Folder& folder, const State& state, bool is_rounded) {
   }
 }
 
+/// Returns llama.cpp's name of a tensor (its table in gguf-py/gguf/tensor_mapping.py).
+std::string gguf_name(std::string name) {
+  const std::vector<std::pair<std::string, std::string>> replacements = {
+      {"model.layers.", "blk."},
+      {"model.embed_tokens", "token_embd"},
+      {"model.norm", "output_norm"},
+      {"lm_head", "output"},
+      {"input_layernorm", "attn_norm"},
+      {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_norm", "attn_q_norm"},
+      {"self_attn.k_norm", "attn_k_norm"},
+      {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.o_proj", "attn_output"},
+      {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"},
+      {"h.", "blk."},
+      {"wte", "token_embd"},
+      {"wpe", "position_embd"},
+      {"ln_1", "attn_norm"},
+      {"ln_2", "ffn_norm"},
+      {"ln_f", "output_norm"},
+      {"attn.c_attn", "attn_qkv"},
+      {"attn.c_proj", "attn_output"},
+      {"mlp.c_fc", "ffn_up"},
+      {"mlp.c_proj", "ffn_down"}};
+  for (const auto& [from, to] : replacements) {
+    const size_t at = name.find(from);
+    if (at != std::string::npos && (at == 0 || name[at - 1] == '.')) {
+      name.replace(at, from.size(), to);
+    }
+  }
+  return name;
+}
+
+/// Orders the rows of each head as llama.cpp's conversion does (LlamaModel.permute).
+at::Tensor with_paired_rows(const at::Tensor& rows, int64_t heads) {
+  const int64_t half = rows.size(0) / heads / 2;
+  return rows.unflatten(0, {heads, 2, half}).transpose(1, 2).flatten(0, 2);
+}
+
+void add_state(test::GgufFile& file, const State& state, const std::string& type,
+               int64_t key_heads = 1) {
+  for (const auto& [name, tensor] : state) {
+    at::Tensor value = tensor;
+    if (type == "llama" && name.find("q_proj") != std::string::npos) {
+      value = with_paired_rows(value, llama_heads);
+    }
+    if (type == "llama" && name.find("k_proj") != std::string::npos) {
+      value = with_paired_rows(value, key_heads);
+    }
+    if (type == "gemma" && name.find("norm") != std::string::npos) value = value + 1;
+    if (name.find(".c_") != std::string::npos && value.dim() == 2) value = value.t();
+    // Halves of bfloat16 in all rows, to read more than one type.
+    const bool is_half = value.dim() == 2 && name.find("mlp") != std::string::npos;
+    value = value.to(is_half ? at::kBFloat16 : at::kFloat).contiguous();
+    std::vector<uint64_t> extents(value.sizes().rbegin(), value.sizes().rend());
+    file.add_tensor(
+        gguf_name(name), extents, is_half ? 30 : 0,
+        {static_cast<const char*>(value.const_data_ptr()), static_cast<size_t>(value.nbytes())});
+  }
+}
+
+test::GgufFile gguf_of_kind(const Kind& kind, const State& state) {
+  const std::string type = kind.type == "mistral" ? "llama" : kind.type, start = type + ".";
+  test::GgufFile file;
+  file.add_text("general.architecture", type);
+  file.add_u32(start + "block_count", 2);
+  file.add_u32(start + "embedding_length", features);
+  file.add_u32(start + "feed_forward_length", hidden);
+  file.add_u32(start + "attention.head_count", llama_heads);
+  file.add_u32(start + "attention.head_count_kv", kind.key_heads);
+  file.add_u32(start + "attention.key_length", kind.head_dim);
+  file.add_u32(start + "attention.value_length", kind.head_dim);
+  file.add_u32(start + "rope.dimension_count", kind.head_dim);
+  file.add_f32(start + "attention.layer_norm_rms_epsilon", 1e-5F);
+  file.add_f32(start + "rope.freq_base", 100);
+  add_state(file, state, type, kind.key_heads);
+  return file;
+}
+
+test::GgufFile gguf_of_gpt2(const State& state) {
+  test::GgufFile file;
+  file.add_text("general.architecture", "gpt2");
+  file.add_u32("gpt2.block_count", 1);
+  file.add_u32("gpt2.embedding_length", features);
+  file.add_u32("gpt2.feed_forward_length", 4 * features);
+  file.add_u32("gpt2.attention.head_count", 2);
+  file.add_u32("gpt2.context_length", 6);
+  file.add_f32("gpt2.attention.layer_norm_epsilon", 1e-5F);
+  add_state(file, state, "gpt2");
+  return file;
+}
+
+/// Returns the largest difference of a GGUF file's logits; the file's epsilon is a float32.
+double gguf_difference(const test::GgufFile& file, const at::Tensor& expected,
+                       const LayoutMap& layouts = {}) {
+  const test::TempFolder folder;
+  const std::string path = folder / "a.gguf";
+  test::write_file(path, file.bytes());
+  const ModelHandle model = load_pretrained(path, {.layouts = layouts, .dtype = "float64"});
+  return (model.predict(token_ids()) - expected).abs().max().item<double>();
+}
+
+/// Returns the layouts of tensor parallelism on two devices.
+LayoutMap sharded_layouts() {
+  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
+  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
+  layouts[".*down/kernel"] = {"model", unsharded};
+  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+  layouts["words/embeddings"] = {"model", unsharded};
+  return layouts;
+}
+
 }  // namespace
 
 TEST_CASE("models of the Llama family give the logits of their formulas, and save their tensors") {
@@ -275,6 +459,44 @@ TEST_CASE("GPT-2 gives the logits of its formulas, and saves its tensors") {
   const Folder folder(gpt2_config(), state);
   REQUIRE(difference(folder, gpt2_logits(state)) < 1e-12);
   check_saved(folder, state, false);
+}
+
+TEST_CASE("BERT gives the states of its formulas, with padding, and saves its tensors") {
+  for (const bool has_pooler : {true, false}) {
+    INFO(has_pooler);
+    const State state = bert_state(has_pooler);
+    const Folder folder(bert_config(), state);
+    const ModelHandle model = load_pretrained(folder.folder.path().string(), {.dtype = "float64"});
+    const at::Tensor mask = at::tensor({1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, at::kLong).view({2, -1});
+    const at::Tensor types = at::tensor({0, 0, 1, 1, 1, 0, 1, 1, 0, 0}, at::kLong).view({2, -1});
+    const std::vector<at::Tensor> outputs =
+        model.predict_all(TensorDataset(Examples{.x = {token_ids(), mask, types}}));
+    const std::vector<at::Tensor> expected = bert_outputs(state, mask, types);
+    REQUIRE(outputs.size() == (has_pooler ? 2 : 1));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      REQUIRE((outputs[i] - expected[i]).abs().max().item<double>() < 1e-12);
+    }
+    check_saved(folder, state, false);
+  }
+}
+
+TEST_CASE("BERT's first names of norms and its prefix are read") {
+  State older;
+  for (const auto& [name, tensor] : bert_state(true)) {
+    std::string old = "bert." + name;
+    if (name.ends_with("LayerNorm.weight")) old.replace(old.size() - 6, 6, "gamma");
+    if (name.ends_with("LayerNorm.bias")) old.replace(old.size() - 4, 4, "beta");
+    older[old] = tensor;
+  }
+  const Folder folder(bert_config(), bert_state(true)), old_folder(bert_config(), older);
+  const auto weights = [](const Folder& each) {
+    return load_pretrained(each.folder.path().string())->weights();
+  };
+  const std::vector<Variable> expected = weights(folder), found = weights(old_folder);
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    REQUIRE(found[i].value().full().equal(expected[i].value().full()));
+  }
 }
 
 TEST_CASE("a pretrained model is read from several files in bfloat16") {
@@ -297,17 +519,108 @@ TEST_CASE("a pretrained model is read from several files in bfloat16") {
 }
 
 TEST_CASE("a pretrained model is read into shards") {
-  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
-  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
-  layouts[".*down/kernel"] = {"model", unsharded};
-  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
-  layouts["words/embeddings"] = {"model", unsharded};
+  const LayoutMap layouts = sharded_layouts();
   const Kind kind{.type = "llama"};
   const State state = state_of_kind(kind);
   REQUIRE(difference(Folder(config_of_kind(kind), state), llama_logits(state, kind), layouts) <
           1e-12);
   const State gpt2 = gpt2_state();
   REQUIRE(difference(Folder(gpt2_config(), gpt2), gpt2_logits(gpt2), layouts) < 1e-12);
+}
+
+TEST_CASE("GGUF files give the logits of the folders that they were converted from") {
+  std::vector<Kind> all = kinds();
+  all.push_back({.type = "llama", .head_dim = 4, .tied = false});
+  all.push_back({.type = "mistral", .head_dim = 6});
+  for (const Kind& kind : all) {
+    if (kind.window > 0) continue;  // llama.cpp's files of Mistral's models have no windows.
+    INFO(kind.type << ", head_dim " << kind.head_dim);
+    const State state = state_of_kind(kind);
+    REQUIRE(gguf_difference(gguf_of_kind(kind, state), llama_logits(state, kind)) < 1e-6);
+  }
+  const State gpt2 = gpt2_state();
+  REQUIRE(gguf_difference(gguf_of_gpt2(gpt2), gpt2_logits(gpt2)) < 1e-6);
+}
+
+TEST_CASE("GGUF files are read into shards") {
+  const LayoutMap layouts = sharded_layouts();
+  const Kind kind{.type = "llama", .head_dim = 4};
+  const State state = state_of_kind(kind), gpt2 = gpt2_state();
+  REQUIRE(gguf_difference(gguf_of_kind(kind, state), llama_logits(state, kind), layouts) < 1e-6);
+  REQUIRE(gguf_difference(gguf_of_gpt2(gpt2), gpt2_logits(gpt2), layouts) < 1e-6);
+}
+
+TEST_CASE("a GGUF file is saved as a folder with its configuration") {
+  for (const Kind& kind :
+       {Kind{.type = "llama", .head_dim = 4}, Kind{.type = "qwen2", .biases = true},
+        Kind{.type = "gemma", .key_heads = 1, .head_dim = 4}}) {
+    INFO(kind.type);
+    const State state = state_of_kind(kind);
+    const test::TempFolder folder;
+    const std::string path = folder / "a.gguf", saved = folder / "saved";
+    test::write_file(path, gguf_of_kind(kind, state).bytes());
+    const ModelHandle model = load_pretrained(path, {.dtype = "float64"});
+    save_pretrained(model, saved, {.like = path});
+    const ModelHandle again = load_pretrained(saved, {.dtype = "float64"});
+    const at::Tensor first = model.predict(token_ids()), second = again.predict(token_ids());
+    REQUIRE((first - second).abs().max().item<double>() < 1e-14);
+    const SafetensorsFile file(saved + "/model.safetensors");
+    REQUIRE(file.tensors().size() == state.size());
+    const std::string name = "model.layers.1.self_attn.k_proj.weight";
+    const at::Tensor key = at::from_blob(const_cast<std::byte*>(file.at(name).data.data()),
+                                         file.at(name).shape, at::TensorOptions(at::kDouble));
+    REQUIRE(key.equal(state.at(name).to(at::kDouble)));
+  }
+}
+
+TEST_CASE("the scaled positions of Llama 3 are found by their factors in a GGUF file") {
+  const Kind kind{.type = "llama", .head_dim = 4};
+  const State state = state_of_kind(kind);
+  const auto loaded = [&](const at::Tensor& factors) {
+    const test::TempFolder folder;
+    test::GgufFile file = gguf_of_kind(kind, state);
+    file.add_tensor("rope_freqs.weight", {2}, 0,
+                    {static_cast<const char*>(factors.const_data_ptr()), 8});
+    test::write_file(folder / "a.gguf", file.bytes());
+    const ModelHandle model = load_pretrained((folder / "a.gguf").string(), {.dtype = "float64"});
+    return model.predict(token_ids());
+  };
+  // Wavelengths of 6.3 and 63 steps are short beside 8192, so no frequency is divided.
+  REQUIRE((loaded(at::ones({2})) - llama_logits(state, kind)).abs().max().item<double>() < 1e-6);
+  REQUIRE_THAT(test::error_line([&] {
+                 loaded(at::tensor({1.0F, 3.0F}));
+               }),
+               Contains("rope_freqs.weight"));
+}
+
+TEST_CASE("damaged GGUF files of models are refused by name") {
+  const Kind kind{.type = "llama"};
+  const State state = state_of_kind(kind);
+  const auto error = [&](const test::GgufFile& file) {
+    return test::error_line([&] { gguf_difference(file, at::zeros({})); });
+  };
+  State damaged = state;
+  damaged.erase("model.layers.1.mlp.up_proj.weight");
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)),
+               Contains("a.gguf") && Contains("layers.1.mlp.up_proj.weight"));
+  damaged = state;
+  damaged.erase("model.embed_tokens.weight");
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)), Contains("token_embd.weight"));
+  damaged = state;
+  damaged["model.layers.0.self_attn.q_proj.weight"] = at::zeros({llama_heads * 4, features});
+  REQUIRE_THAT(error(gguf_of_kind(kind, damaged)), Contains("blk.0.attn_q.weight"));
+  test::GgufFile file;
+  file.add_text("general.architecture", "rwkv7");
+  REQUIRE_THAT(error(file), Contains("general.architecture") && Contains("rwkv7"));
+  file = {};
+  file.add_text("general.architecture", "llama");
+  REQUIRE_THAT(error(file), Contains("a.gguf") && Contains("token_embd.weight"));
+  file = gguf_of_kind(kind, state);
+  file.add_u32("llama.expert_count", 8);
+  REQUIRE_THAT(error(file), Contains("llama.expert_count") && Contains("8"));
+  file = gguf_of_kind(kind, state);
+  file.add_text("llama.rope.scaling.type", "yarn");
+  REQUIRE_THAT(error(file), Contains("llama.rope.scaling.type") && Contains("yarn"));
 }
 
 TEST_CASE("damaged folders of pretrained models are refused by name") {
