@@ -112,7 +112,7 @@ class ApiTest(unittest.TestCase):
         self.assertGreater(plan.flops, 32 * 2 * 4 * 8)
         self.assertIn("hidden", str(plan))
         self.assertEqual(plan.to_dict()["mesh"], "batch=2,model=2")
-        with self.assertRaisesRegex(tessera.Error, "memory"):
+        with self.assertRaisesRegex(tessera.Error, "fits in"):
             model.fit(self.x, self.y, memory_limit=10, verbose=0)
 
     def test_summary_is_printed_by_python(self):
