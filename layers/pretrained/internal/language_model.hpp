@@ -14,7 +14,7 @@ struct LanguageModelConfig {
   std::string model_type;
   int64_t vocabulary = 0, features = 0, blocks = 0;
   int64_t positions = 0;    ///< learned positions; 0: none
-  int64_t token_types = 0;  ///< of BERT; 0: none
+  int64_t token_types = 0;  ///< number of types of tokens (BERT)
   bool has_pooler = false;  ///< whether BERT has the second output; the file of the weights says it
   bool tie_weights = true;
   double embedding_scale = 1;
