@@ -2,7 +2,6 @@
 // train: the bits of a run in which nothing of that happens.
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <random>
@@ -18,6 +17,7 @@
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/real_etcd.hpp"
+#include "tests/support/seed_of_run.hpp"
 #include "tests/support/skip.hpp"
 
 namespace elastic_test {
@@ -148,12 +148,6 @@ void check_end(Launched& run, const std::string& bits, std::optional<size_t> lef
   CHECK(end.exit_code == 0);
   CHECK(bits_in(end.out) == std::set<std::string>{bits});
   if (left) CHECK(run.lines_with("bits ") == *left);
-}
-
-/// Returns $TESSERA_ELASTIC_SEED, or the seed of this run of tests.
-uint64_t seed_of_run() {
-  const char* const seed = std::getenv("TESSERA_ELASTIC_SEED");
-  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
 }
 
 /// The longest time from a step to the next one with other processes in between, in seconds.
@@ -399,7 +393,7 @@ TEST_CASE("many changes leave no thread, file or shared memory behind", "[nightl
 
 TEST_CASE("kills at random moments change no bit", "[nightly]") {
   const uint64_t seed = seed_of_run();
-  INFO("TESSERA_ELASTIC_SEED=" << seed);
+  INFO("TESSERA_TEST_SEED=" << seed);
   const auto& [layouts, mesh] =
       GENERATE(values<std::pair<std::string, std::string>>({{"data", "batch=8"},
                                                             {"fsdp", "batch=8"},

@@ -1,7 +1,6 @@
 // Stages on 2 and 4 processes: each process compares its losses, weights, metrics, predictions and
 // files with those of one device.
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -11,6 +10,7 @@
 
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/seed_of_run.hpp"
 
 namespace pipeline_processes_test {
 
@@ -101,17 +101,11 @@ double microbatches_held(const PipelineSchedule& schedule, size_t device) {
   return double(most) / double(schedule.chunks());
 }
 
-/// Returns $TESSERA_PIPELINE_SEED, or the seed of this run of tests.
-uint64_t seed_of_run() {
-  const char* const seed = std::getenv("TESSERA_PIPELINE_SEED");
-  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
-}
-
 }  // namespace
 
 TEST_CASE("stages on 2 and 4 processes train as one device does: pipelines drawn by a seed") {
   const uint64_t seed = seed_of_run();
-  INFO("TESSERA_PIPELINE_SEED=" << seed);
+  INFO("TESSERA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (const int count : {2, 4}) {
     for (const bool shared_memory : {true, false}) {

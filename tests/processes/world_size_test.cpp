@@ -1,7 +1,6 @@
 // Trainings on 1, 2, 3, 4 and 8 processes: the same bits, and each process does its share.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <random>
@@ -13,6 +12,7 @@
 
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/seed_of_run.hpp"
 #include "tests/support/thread_communicator.hpp"
 
 namespace world_size_test {
@@ -105,17 +105,11 @@ Texts for_processes(int count, Texts all) {
   return all;
 }
 
-/// Returns $TESSERA_WORLD_SIZE_SEED, or the seed of this run of tests.
-uint64_t seed_of_run() {
-  const char* const seed = std::getenv("TESSERA_WORLD_SIZE_SEED");
-  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
-}
-
 }  // namespace
 
 TEST_CASE("twelve trainings drawn by a seed have the bits of one process") {
   const uint64_t seed = seed_of_run();
-  INFO("TESSERA_WORLD_SIZE_SEED=" << seed);
+  INFO("TESSERA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   Texts drawn = trainings();
   std::shuffle(drawn.begin(), drawn.end(), random);

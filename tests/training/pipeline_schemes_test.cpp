@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/dtype_scope.hpp"
+#include "tests/support/seed_of_run.hpp"
 #include "tests/support/seed_scope.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/virtual_meshes.hpp"
@@ -173,17 +173,11 @@ void check_schemes(const std::vector<Scheme>& some) {
   for (const Scheme& scheme : some) check_scheme(scheme, initial, expected);
 }
 
-/// Returns $TESSERA_PIPELINE_SEED, or the seed of this run of tests.
-uint64_t seed_of_run() {
-  const char* const seed = std::getenv("TESSERA_PIPELINE_SEED");
-  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
-}
-
 }  // namespace
 
 TEST_CASE("twelve pipelines drawn by a seed train as one device does", "[pipeline]") {
   const uint64_t seed = seed_of_run();
-  INFO("TESSERA_PIPELINE_SEED=" << seed);
+  INFO("TESSERA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   std::vector<Scheme> drawn = schemes();
   std::shuffle(drawn.begin(), drawn.end(), random);
