@@ -145,8 +145,8 @@ Failures check_case(const OracleCase& c, OracleStats& stats) {
       const Mesh mesh = virtual_mesh(sizes);
       // Two threads take more time than one on blocks of a few numbers: they try fewer layouts.
       at::set_num_threads(mesh.rank() > 1 ? 2 : 1);
-      // On more devices the same kinds of assignments come again.
-      const size_t at_most = mesh.rank() > 1 ? 64 : sizes[0] > 2 ? 256 : 512;
+      // On more devices the same kinds of assignments come again. The night tries more.
+      const size_t at_most = mesh.rank() > 1 ? 48 : sizes[0] > 2 ? 96 : 256;
       const size_t limit = full_oracle() ? everything : at_most;
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         append(failures, check_layouts(c, reference, mesh, policy, limit, stats));
