@@ -11,7 +11,7 @@ namespace tessera {
 /// base model. `peft` applies them to the same base:
 ///
 ///     model.enable_lora(".*/attention/(query|value)", 8, {.as_matrix = true});
-///     model.fit(texts);
+///     model.fit(data, options);
 ///     save_pretrained_adapters(model, "SmolLM2-135M/", "adapter/");
 ///
 /// Collective. Throws like save_adapters(), and ConfigError if the model is not what config.json
