@@ -18,10 +18,10 @@ struct CachedAttentionOptions {
 
 /// Computes attention of new steps to the keys and values of a cache, which has room for more steps
 /// than it holds: query (batch, T, heads, dim), keys (batch, S, heads, dim), values (batch, S,
-/// heads, width) -> (batch, T, heads, width). Step t of row r attends to the keys up to
-/// `positions[r]
-/// + t`; later keys are never read, so they may hold anything. A step that masks forbid everything
-/// gives 0. Shared heads are those of attention(). A mask is broadcast to (batch, heads, T, S).
+/// heads, width) -> (batch, T, heads, width). Step t of row r attends to the keys up to step
+/// `positions[r] + t`; later keys are never read, so they may hold anything. A step that masks
+/// forbid everything gives 0. Shared heads are those of attention(). A mask is broadcast to (batch,
+/// heads, T, S).
 ///
 /// `positions`: integers (batch), which the host reads: a detail::host_input. They are no part of
 /// the plan, so one plan serves every length, and each block computes only as many scores as its
