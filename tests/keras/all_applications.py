@@ -19,7 +19,7 @@ def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     here = pathlib.Path(__file__).parent
     wrong = []
-    for name in write_applications.names(True):
+    for name in write_applications.all_names():
         shutil.rmtree(folder, ignore_errors=True)
         steps = [[sys.executable, "-B", here / "write_applications.py", folder, "--only", name],
                  [program] if name in SPATIAL else [program, "~[spatial]"],

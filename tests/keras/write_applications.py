@@ -4,13 +4,18 @@ and Keras' outputs, like write_cases.py.
 The outputs of the small models are committed in applications.json next to this script, because
 compiling all models takes minutes; --golden writes that file.
 
+Without --only, MobileNetV2, which a test trains, and three other small models, drawn by
+$TESSERA_TEST_SEED or a random seed, which is printed; all_applications.py writes every model.
+
 Usage: write_applications.py FOLDER [--only NAME] [--golden]
 """
 import argparse
 import contextlib
 import io
 import json
+import os
 import pathlib
+import random
 
 from peer import import_keras
 
@@ -23,9 +28,13 @@ SMALL = {"DenseNet121": 64, "EfficientNetB0": 64, "EfficientNetV2B0": 64, "Mobil
          "MobileNetV2": 64, "MobileNetV3Large": 64, "MobileNetV3Small": 64, "NASNetMobile": 64}
 
 
-def names(everything):
-    if not everything:
-        return sorted(SMALL)
+def drawn():
+    seed = int(os.environ.get("TESSERA_TEST_SEED") or random.randrange(1 << 32))
+    print(f"TESSERA_TEST_SEED={seed}")
+    return ["MobileNetV2"] + random.Random(seed).sample(sorted(set(SMALL) - {"MobileNetV2"}), 3)
+
+
+def all_names():
     found = [name for name, value in vars(keras.applications).items()
              if callable(value) and name[0].isupper()]
     return sorted(found)
@@ -68,7 +77,8 @@ def main():
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
-    for name in [arguments.only] if arguments.only else names(False):
+    some = [arguments.only] if arguments.only else sorted(SMALL) if arguments.golden else drawn()
+    for name in some:
         keras.backend.clear_session()
         size = SMALL.get(name, 96)
         make = getattr(keras.applications, name)

@@ -83,8 +83,9 @@ Failures check_processes(const OpInfo& info, int ranks, const MeshDims& dims, si
 /// Returns the first ten failures as one text.
 std::string joined(const Failures& failures);
 
-/// Whether TESSERA_ORACLE=full: every assignment everywhere.
-bool full_oracle();
+/// Returns how many assignments of layouts the oracle tries where a daily run tries `daily`: eight
+/// times as many with TESSERA_ORACLE=night, every one with TESSERA_ORACLE=full.
+size_t limit_of_oracle(size_t daily);
 
 /// Returns the operations named by TESSERA_ORACLE_OP, with commas between them, else every
 /// registered one, or those of the part that TESSERA_ORACLE_PART=1/2 or 2/2 names. Throws

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -169,9 +170,11 @@ std::string shapes_of(const OracleCase& c) {
   return text;
 }
 
-bool full_oracle() {
+size_t limit_of_oracle(size_t daily) {
   const char* value = std::getenv("TESSERA_ORACLE");
-  return value && std::string(value) == "full";
+  const std::string extent = value ? value : "";
+  if (extent == "full") return std::numeric_limits<size_t>::max();
+  return extent == "night" ? 8 * daily : daily;
 }
 
 std::vector<const OpInfo*> selected_ops() {

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <limits>
 #include <mutex>
 
 #include "tests/support/layouts.hpp"
@@ -16,8 +15,6 @@ namespace tessera::test {
 using namespace detail;
 
 namespace {
-
-constexpr size_t everything = std::numeric_limits<size_t>::max();
 
 bool passes(const OracleCase& c, Passes one) {
   if (!c.info) return false;
@@ -80,7 +77,7 @@ void check_derived(const OracleCase& c, Failures& failures, OracleStats& stats) 
     const Reference reference = make_reference(c, failures);
     if (!failures.empty()) return;
     ++stats.samples;
-    const size_t limit = full_oracle() ? everything : 24;
+    const size_t limit = limit_of_oracle(12);
     for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{3}, {4}, {2, 2}}) {
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         append(failures, check_layouts(c, reference, virtual_mesh(sizes), policy, limit, stats));
@@ -145,9 +142,8 @@ Failures check_case(const OracleCase& c, OracleStats& stats) {
       const Mesh mesh = virtual_mesh(sizes);
       // Two threads take more time than one on blocks of a few numbers: they try fewer layouts.
       at::set_num_threads(mesh.rank() > 1 ? 2 : 1);
-      // On more devices the same kinds of assignments come again. The night tries more.
-      const size_t at_most = mesh.rank() > 1 ? 48 : sizes[0] > 2 ? 96 : 256;
-      const size_t limit = full_oracle() ? everything : at_most;
+      // On more devices the same kinds of assignments come again.
+      const size_t limit = limit_of_oracle(mesh.rank() > 1 ? 24 : sizes[0] > 2 ? 48 : 128);
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         append(failures, check_layouts(c, reference, mesh, policy, limit, stats));
       }
