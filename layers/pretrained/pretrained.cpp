@@ -20,7 +20,6 @@
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/internal/torch_layout.hpp>
-#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 #include <tessera/layers/pretrained/internal/language_model.hpp>
 #include <tessera/layers/pretrained/internal/pretrained_file.hpp>
@@ -132,7 +131,8 @@ ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions
     config = config_of_file(*file);
     model = make_language_model(config, options.dtype);
   });
-  if (options.layouts.defined()) place_layers(model->model(), options.layouts);
+  // Without a loss, as load_export() does: predictions run where the weights are.
+  if (options.layouts.defined()) (*model)->compile({.layouts = options.layouts});
   std::vector<PretrainedMatch> matches;
   std::vector<DTensor> values;
   collectively(mesh, path, [&] {
