@@ -92,9 +92,9 @@ DTensor read_pretrained(const PretrainedFile& file, const PretrainedMatch& match
   };
   const ShardingPtr sharding = intern(weight.shape(), weight.dtype(), weight.layout());
   return read_blocks(sharding, [&](const std::vector<Interval>& intervals) {
-    at::Tensor block =
-        match.axes.read({tile_begin(intervals), tile_end(intervals)}, read_area).to(weight.dtype());
-    return source.offset == 0 ? block : block + source.offset;
+    at::Tensor block = match.axes.read({tile_begin(intervals), tile_end(intervals)}, read_area);
+    if (source.offset != 0) block = block.to(at::kDouble) + source.offset;
+    return block.to(weight.dtype());
   });
 }
 
@@ -115,8 +115,7 @@ at::Tensor in_file(const std::string& path, const WeightSource& source, at::Tens
   if (value.dim() == 2 && path.ends_with("/bias")) {
     value = value.flatten();
   }
-  if (source.transpose) value = value.t();
-  return source.offset == 0 ? value : value - source.offset;
+  return source.transpose ? value.t() : value;
 }
 
 }  // namespace
