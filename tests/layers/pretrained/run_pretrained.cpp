@@ -46,9 +46,9 @@ LayoutMap ring_layouts() {
 void continue_tokens(const std::string& path, const std::string& out, int64_t count,
                      const TokenIds& ids) {
   Json results = Json::array();
-  for (const LayoutMap& layouts : {one_device(), tensor_layouts({{"model", 3}}, 3),
-                                   tensor_layouts({{"batch", 2}, {"model", 3}}, 6),
-                                   ring_layouts()}) {
+  for (const LayoutMap& layouts :
+       {one_device(), tensor_layouts({{"model", 3}}, 3),
+        tensor_layouts({{"batch", 2}, {"model", 3}}, 6), ring_layouts()}) {
     const ModelHandle model = load_pretrained(path, {.layouts = layouts, .dtype = "float32"});
     const at::Tensor row = at::tensor(ids, at::kLong).unsqueeze(0);
     const at::Tensor logits = model.predict(row.repeat({2, 1})).select(1, -1).to(at::kDouble);
@@ -67,7 +67,7 @@ void continue_tokens(const std::string& path, const std::string& out, int64_t co
 }
 
 void embed_texts(const std::string& folder, const std::string& texts, const std::string& out) {
-  const std::string bytes = detail::read_file(texts);
+  const std::string bytes = tessera::detail::read_file(texts);
   std::vector<std::string_view> list;
   for (size_t at = 0; at + 4 <= bytes.size();) {
     uint32_t length;
