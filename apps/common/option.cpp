@@ -256,6 +256,14 @@ OptionValue input_file(std::string& value, const std::string& placeholder) {
   });
 }
 
+OptionValue input_path(std::string& value) {
+  return path_value(value, "PATH", [](const std::string& where, const std::string& text) {
+    std::error_code ignored;
+    require_path(fs::exists(text, ignored), where, "must name a file or folder that exists", text,
+                 "check the path");
+  });
+}
+
 OptionValue output_file(std::string& value, const std::string& placeholder,
                         std::vector<std::string> endings) {
   const auto check = [endings = std::move(endings)](const std::string& where,

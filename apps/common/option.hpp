@@ -77,6 +77,9 @@ OptionValue mesh_dims(MeshDims& value);
 /// Takes the path of a file to read, which must exist.
 OptionValue input_file(std::string& value, const std::string& placeholder);
 
+/// Takes the path of a file or folder to read, which must exist.
+OptionValue input_path(std::string& value);
+
 /// Takes the path of a file to write. Its folder must exist and be writable, and its name must end
 /// in one of `endings`, if there are any.
 OptionValue output_file(std::string& value, const std::string& placeholder,

@@ -29,6 +29,8 @@ struct ConvertFlags {
   std::string rename;
   std::string transpose;
   bool cast = false;
+  std::string like;
+  std::string dtype = "float32";
   std::string inputs;
   std::string outputs;
   bool summary = false;
@@ -74,6 +76,14 @@ bool is_export(const std::string& path) {
   return fs::is_directory(path, ignored) && !fs::exists(fs::path(path) / "config.json");
 }
 
+/// Whether load_pretrained() reads the path: a GGUF file, or a folder with config.json that is not
+/// Keras', which has its weights in model.weights.h5.
+bool is_pretrained(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".gguf") || (fs::is_directory(path, ignored) && !is_export(path) &&
+                                     !fs::exists(fs::path(path) / "model.weights.h5"));
+}
+
 std::string counted(int64_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -105,7 +115,11 @@ ModelHandle read_any_model(const std::string& path, const LayoutMap& layouts) {
 }
 
 /// Reads a model whose weights are in another file.
-ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
+ModelHandle model_alone(const std::string& path, const ConvertFlags& flags,
+                        const LayoutMap& layouts) {
+  if (is_pretrained(path)) {
+    return load_pretrained(path, {.layouts = layouts, .dtype = flags.dtype});
+  }
   if (!path.ends_with(".json")) return read_any_model(path, layouts);
   const ModelHandle model = model_from_config(read_json_file(path), path);
   if (!model->built()) {
@@ -121,14 +135,14 @@ ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
   if (!flags.model.empty() || is_read_as_weights(path)) {
     if (flags.model.empty()) {
       throw ConfigError("--model", "a file of the model whose weights these are", "none",
-                        "give its .keras or .json file");
+                        "give its .keras, .json or .gguf file, or its folder");
     }
-    const ModelHandle model = model_alone(flags.model, layouts);
+    const ModelHandle model = model_alone(flags.model, flags, layouts);
     model.load_weights(path, load_options(flags));
     return model;
   }
   if (is_export(path)) return load_export(path, {.layouts = layouts}).model;
-  return model_alone(path, layouts);
+  return model_alone(path, flags, layouts);
 }
 
 /// Describes an array in a line: "x.npy (2, 6, 4) float32".
@@ -186,7 +200,11 @@ ExportSample sample_of(const ModelHandle& model, const std::vector<at::Tensor>& 
 }
 
 /// Throws ConfigError for a path with an unknown extension.
-void check_out(const std::string& path) {
+void check_out(const std::string& path, const ConvertFlags& flags) {
+  if (!flags.like.empty() && (is_weights(path) || !fs::path(path).extension().empty())) {
+    throw ConfigError("--like", "a folder for OUT, in which Hugging Face's files are written",
+                      "\"" + path + "\"", "give a name without extension, or leave --like out");
+  }
   if (path.ends_with(".keras") || is_weights(path) || path.ends_with(".json")) return;
   if (fs::path(path).extension().empty()) return;
   throw ConfigError("OUT",
@@ -195,9 +213,25 @@ void check_out(const std::string& path) {
                     "\"" + path + "\"", "add one of these endings");
 }
 
-void write_model(const ModelHandle& model, const std::string& path,
+/// Copies what a folder of Hugging Face's programs has beside its weights and config.json.
+void copy_other_files(const std::string& from, const std::string& to) {
+  if (!fs::is_directory(from) || fs::equivalent(from, to)) return;
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+        "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model",
+        "chat_template.jinja", "generation_config.json"}) {
+    const fs::path file = fs::path(from) / name;
+    if (!fs::exists(file)) continue;
+    fs::copy_file(file, fs::path(to) / name, fs::copy_options::overwrite_existing);
+  }
+}
+
+void write_model(const ModelHandle& model, const std::string& path, const ConvertFlags& flags,
                  const std::vector<at::Tensor>& inputs, bool is_first) {
-  if (path.ends_with(".keras")) {
+  if (!flags.like.empty()) {
+    save_pretrained(model, path, {.like = flags.like});
+    if (is_first) copy_other_files(flags.like, path);
+  } else if (path.ends_with(".keras")) {
     model.save(path);
   } else if (is_weights(path)) {
     model.save_weights(path, {.max_shard_size = path.ends_with(".json") ? std::optional<double>(5)
@@ -212,18 +246,22 @@ void write_model(const ModelHandle& model, const std::string& path,
 
 int convert_main(int argc, char** argv) {
   ConvertFlags flags;
-  app::AppOptions options = app::AppOptions::bare(
-      "convert",
-      "Converts a model between the file formats of Keras and Tessera, and runs it on arrays.");
+  app::AppOptions options = app::AppOptions::bare("convert",
+                                                  "Converts a model between the file formats of "
+                                                  "Keras, Tessera and Hugging Face, and runs it on "
+                                                  "arrays.");
   app::CommonOptions common;
   options.add_arguments("PATH",
                         "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
                         "models, .json is a model without weights, .weights.h5, .weights.json and "
                         ".safetensors are weights, as is any file with --model, also "
-                        ".safetensors.index.json; a folder is an export",
+                        ".safetensors.index.json; .gguf files and folders with config.json and "
+                        ".safetensors files are pretrained language models; another folder is an "
+                        "export",
                         flags.paths);
-  options.add({"model", "Model", "the model, if IN has weights only: .keras or .json",
-               app::input_file(flags.model, "FILE")});
+  options.add({"model", "Model",
+               "the model, if IN has weights only: .keras, .json or a pretrained one",
+               app::input_path(flags.model)});
   options.add({"rename", "Model",
                "RE2 expressions and replacements that turn the names in a safetensors file into "
                "paths of weights, separated by spaces",
@@ -233,6 +271,12 @@ int convert_main(int argc, char** argv) {
                app::text(flags.transpose, "EXPR...")});
   options.add({"cast", "Model", "convert floating dtypes of a safetensors file to the model's",
                app::toggle(flags.cast)});
+  options.add({"like", "Model",
+               "write OUT as a folder of Hugging Face's programs, with the configuration, the "
+               "tokenizer and the names of this folder or .gguf file",
+               app::input_path(flags.like)});
+  options.add({"dtype", "Model", "dtype of the weights of a pretrained model",
+               app::choice(flags.dtype, {"bfloat16", "float16", "float32", "float64"})});
   options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});
   options.add({"mesh", "Model", "mesh to place the model on", app::mesh_dims(common.mesh)});
   options.add(
@@ -256,7 +300,7 @@ int convert_main(int argc, char** argv) {
   if (!flags.outputs.empty() && flags.inputs.empty()) {
     throw ConfigError("--outputs", "--inputs, which the model is run on", "none", "give them");
   }
-  if (flags.paths.size() == 2) check_out(flags.paths[1]);
+  if (flags.paths.size() == 2) check_out(flags.paths[1], flags);
   common.verbose = 0;
   const app::Setup setup = app::set_up(common, {{"batch", 1}});
   const bool is_first = is_first_process(setup.layouts.mesh());
@@ -268,7 +312,7 @@ int convert_main(int argc, char** argv) {
     inputs = read_inputs(model, flags);
     run_model(model, inputs, flags, is_first);
   }
-  if (flags.paths.size() == 2) write_model(model, flags.paths[1], inputs, is_first);
+  if (flags.paths.size() == 2) write_model(model, flags.paths[1], flags, inputs, is_first);
   return 0;
 }
 

@@ -295,10 +295,11 @@ void HeadAttention::add_projections(const Shapes& inputs, const std::string& pre
 /// Makes and builds the norms of queries and keys.
 void HeadAttention::add_norms(const HeadShapes& heads) {
   const auto norm = [this](const char* name, Shape shape) {
-    const auto layer = add_inner(
-        str("_", name),
-        RMSNormalization(
-            {.epsilon = *options_.norm_epsilon, .name = name, .dtype = to_string(dtype_policy())}));
+    const auto layer =
+        add_inner(str("_", name), RMSNormalization({.epsilon = *options_.norm_epsilon,
+                                                    .add_unit_offset = options_.norm_unit_offset,
+                                                    .name = name,
+                                                    .dtype = to_string(dtype_policy())}));
     shape.insert(shape.begin(), {-1, -1});
     layer->build({shape});
     return layer;

@@ -34,6 +34,7 @@ struct HeadOptions {
   std::optional<double> scale = {};     ///< scale of the scores (default: 1 / sqrt(key_dim))
   std::optional<double> soft_cap = {};  ///< bound of the scores
   std::optional<double> norm_epsilon = {};        ///< epsilon of the RMS norms of queries and keys
+  bool norm_unit_offset = false;                  ///< their add_unit_offset
   std::optional<ops::RotaryOptions> rotary = {};  ///< rotates queries and keys (batch, T, features)
 };
 template <class Options>

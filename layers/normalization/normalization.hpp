@@ -82,9 +82,11 @@ class GroupNormalization : public LayerHandle {
 struct RMSNormalizationOptions {
   std::vector<int64_t> axis = {-1};  ///< axes that are normalized together
   double epsilon = 1e-6;             ///< added to the mean of the squares
-  std::string name = "";             ///< first component of the weights' paths
-  std::string dtype = "";            ///< dtype policy (default: the global policy)
-  bool trainable = true;             ///< whether training changes the weights
+  /// Whether the factor is 1 + scale, and `scale` is initially 0 (Gemma); Keras' layer lacks it.
+  bool add_unit_offset = false;
+  std::string name = "";   ///< first component of the weights' paths
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
+  bool trainable = true;   ///< whether training changes the weights
 };
 
 /// y = x / sqrt(mean(x²) + epsilon) · scale, with the mean over `axis`

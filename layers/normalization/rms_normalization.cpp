@@ -1,5 +1,7 @@
 #include <tessera/layers/normalization/normalization.hpp>
 
+#include <c10/core/ScalarType.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
@@ -14,8 +16,10 @@ using namespace detail;
 template <class Visit>
 void fields(RMSNormalizationOptions& o, const Visit& visit) {
   AxesOption axis{o.axis};
+  CallOption add_unit_offset{o.add_unit_offset};
   visit("axis", axis);
   visit("epsilon", o.epsilon);
+  visit("add_unit_offset", add_unit_offset);
 }
 
 namespace {
@@ -31,6 +35,8 @@ class RMSNormalizationLayer final : public LayerOf<RMSNormalizationLayer, RMSNor
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
+  DTensor factors() const;
+
   Variable scale_;
 };
 
@@ -51,14 +57,21 @@ Shape RMSNormalizationLayer::output_shape(const Shapes& inputs) const {
 }
 
 void RMSNormalizationLayer::make_weights(const Shapes& inputs) {
-  scale_ = add_weight(
-      "scale", extents_of(inputs[0], normalized_axes(path(), arguments_.axis, inputs[0])), "ones");
+  scale_ = add_weight("scale",
+                      extents_of(inputs[0], normalized_axes(path(), arguments_.axis, inputs[0])),
+                      arguments_.add_unit_offset ? "zeros" : "ones");
+}
+
+/// Returns the factors of the normalized values: `scale`, or 1 + scale in at least float32.
+DTensor RMSNormalizationLayer::factors() const {
+  if (!arguments_.add_unit_offset) return read(scale_);
+  return read(scale_, c10::promoteTypes(dtype_policy().compute, at::kFloat)) + 1;
 }
 
 DTensor RMSNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
   const std::vector<int64_t> axes = normalized_axes(path(), arguments_.axis, x.shape());
-  const DTensor scale = ops::reshape(read(scale_), broadcastable_shape(x.shape(), axes));
+  const DTensor scale = ops::reshape(factors(), broadcastable_shape(x.shape(), axes));
   return ops::cast(ops::rms_normalization(x, scale, axes, arguments_.epsilon),
                    dtype_policy().compute);
 }

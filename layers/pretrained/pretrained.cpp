@@ -20,7 +20,6 @@
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/internal/torch_layout.hpp>
-#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 #include <tessera/layers/pretrained/internal/language_model.hpp>
 #include <tessera/layers/pretrained/internal/pretrained_file.hpp>
@@ -93,9 +92,9 @@ DTensor read_pretrained(const PretrainedFile& file, const PretrainedMatch& match
   };
   const ShardingPtr sharding = intern(weight.shape(), weight.dtype(), weight.layout());
   return read_blocks(sharding, [&](const std::vector<Interval>& intervals) {
-    at::Tensor block =
-        match.axes.read({tile_begin(intervals), tile_end(intervals)}, read_area).to(weight.dtype());
-    return source.offset == 0 ? block : block + source.offset;
+    at::Tensor block = match.axes.read({tile_begin(intervals), tile_end(intervals)}, read_area);
+    if (source.offset != 0) block = block.to(at::kDouble) + source.offset;
+    return block.to(weight.dtype());
   });
 }
 
@@ -116,8 +115,7 @@ at::Tensor in_file(const std::string& path, const WeightSource& source, at::Tens
   if (value.dim() == 2 && path.ends_with("/bias")) {
     value = value.flatten();
   }
-  if (source.transpose) value = value.t();
-  return source.offset == 0 ? value : value - source.offset;
+  return source.transpose ? value.t() : value;
 }
 
 }  // namespace
@@ -132,7 +130,8 @@ ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions
     config = config_of_file(*file);
     model = make_language_model(config, options.dtype);
   });
-  if (options.layouts.defined()) place_layers(model->model(), options.layouts);
+  // Without a loss, as load_export() does: predictions run where the weights are.
+  if (options.layouts.defined()) (*model)->compile({.layouts = options.layouts});
   std::vector<PretrainedMatch> matches;
   std::vector<DTensor> values;
   collectively(mesh, path, [&] {

@@ -28,8 +28,10 @@ struct LoadPretrainedOptions {
 /// all integers (batch, T), to the last hidden state (batch, T, features), and if the file has a
 /// pooler also to its output (batch, features).
 ///
-/// Each process reads only its own blocks; no initializer runs. Collective. Throws ConfigError for
-/// a configuration that is unknown or not implemented, FileError naming the file and the tensor.
+/// Each process reads only its own blocks; no initializer runs. With layouts, the model is compiled
+/// for them, without a loss: predict() runs on their mesh. Collective. Throws ConfigError for a
+/// configuration that is unknown or not implemented, FileError naming the file and the tensor,
+/// LayoutError for a rule that matches no weight.
 ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions& options = {});
 
 /// The options of save_pretrained().

@@ -244,6 +244,7 @@ TransformerBlockLayer::Inner TransformerBlockLayer::attention(int64_t features) 
   options.rotary = o.rotary;
   if (options.rotary) options.rotary->axis = -3;
   if (o.normalize_queries) options.norm_epsilon = o.epsilon;
+  options.norm_unit_offset = o.norm == BlockNorm::rms_unit_offset;
   return add_inner(
       "attention",
       make_layer<BlockAttentionLayer>(
@@ -253,12 +254,16 @@ TransformerBlockLayer::Inner TransformerBlockLayer::attention(int64_t features) 
 
 TransformerBlockLayer::Inner TransformerBlockLayer::norm(const std::string& name,
                                                          const Shape& shape) {
-  const bool rms = arguments_.norm == BlockNorm::rms;
+  const bool rms = arguments_.norm != BlockNorm::layer;
   const double epsilon = arguments_.epsilon;
   const std::string& dtype = arguments_.dtype;
   const LayerHandle layer =
-      rms ? LayerHandle(RMSNormalization(
-                {.epsilon = epsilon, .name = name, .dtype = dtype, .trainable = trainable()}))
+      rms ? LayerHandle(
+                RMSNormalization({.epsilon = epsilon,
+                                  .add_unit_offset = arguments_.norm == BlockNorm::rms_unit_offset,
+                                  .name = name,
+                                  .dtype = dtype,
+                                  .trainable = trainable()}))
           : LayerHandle(LayerNormalization(
                 {.epsilon = epsilon, .name = name, .dtype = dtype, .trainable = trainable()}));
   layer->build({shape});

@@ -11,10 +11,13 @@
 
 namespace tessera {
 
-/// Which normalization a TransformerBlock uses.
-enum class BlockNorm : uint8_t { layer, rms };
+/// Which normalization a TransformerBlock uses: LayerNormalization, RMSNormalization, or the latter
+/// with add_unit_offset (Gemma).
+enum class BlockNorm : uint8_t { layer, rms, rms_unit_offset };
 /// Returns the names in the order of the enumerators.
-inline std::array<const char*, 2> names_of(BlockNorm) { return {"layer", "rms"}; }
+inline std::array<const char*, 3> names_of(BlockNorm) {
+  return {"layer", "rms", "rms_unit_offset"};
+}
 
 /// The position of a TransformerBlock's norms: before attention and feed-forward layers (GPT-2,
 /// Llama), after their residual sums (BERT), or before and after the layers (Gemma 2).
@@ -61,7 +64,7 @@ struct TransformerBlockOptions {
 };
 
 /// A transformer block: attention and feed-forward layers, each with a residual sum. With options,
-/// it is the block of GPT-2, BERT, Llama, Mistral, Qwen 2 and 3, and Gemma:
+/// it is the block of GPT-2, BERT, Llama, Mistral, Qwen 2 and 3, and Gemma 1 to 3:
 ///
 ///     TransformerBlock({.num_heads = 9, .hidden_dim = 1536, .num_key_value_heads = 3,
 ///                       .norm = BlockNorm::rms, .epsilon = 1e-5, .activation = "silu",

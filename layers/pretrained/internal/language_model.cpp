@@ -7,10 +7,13 @@
 #include <optional>
 #include <vector>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/graph/symbolic_ops.hpp>
 #include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/nn/dtype_policy.hpp>
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/layers/core/dense.hpp>
 #include <tessera/layers/core/embedding.hpp>
@@ -47,31 +50,96 @@ ActivationHandle activation_named(const std::string& name, const JsonPath& where
                     in_quotes(name), "load another model");
 }
 
-/// Reads the base and the scaling of rotary positions, as transformers 4 or 5 write them.
-ops::RotaryOptions rotary_options(JsonObject& json) {
+/// Reads the options of YaRN. Throws ConfigError.
+void read_yarn(JsonObject& object, int64_t length, ops::RotaryOptions& rotary) {
+  if (rotary.original_length >= 1 && !object.take_optional<double>("factor")) {
+    rotary.scaling_factor =
+        static_cast<double>(length) / static_cast<double>(rotary.original_length);
+  }
+  expect_value(object, "truncate", true);
+  rotary.beta_fast = object.take_or("beta_fast", rotary.beta_fast);
+  rotary.beta_slow = object.take_or("beta_slow", rotary.beta_slow);
+  rotary.magnitude = object.take_optional<double>("attention_factor");
+  const auto scale = object.take_optional<double>("mscale");
+  const auto all_scale = object.take_optional<double>("mscale_all_dim");
+  if (rotary.magnitude || scale.value_or(0) == 0 || all_scale.value_or(0) == 0) return;
+  const double steps = 0.1 * std::log(std::max(rotary.scaling_factor, 1.0));
+  rotary.magnitude = (steps * *scale + 1) / (steps * *all_scale + 1);
+}
+
+/// Reads the base and the scaling of rotary positions. `length` is the maximum sequence length.
+ops::RotaryOptions scaled_rotary(const std::optional<Json>& json, const JsonPath& path, double base,
+                                 int64_t length) {
   ops::RotaryOptions rotary;
-  rotary.max_wavelength = json.take_or<double>("rope_theta", 10000);
-  auto scaling = json.take_optional<Json>("rope_parameters");
-  if (!scaling) scaling = json.take_optional<Json>("rope_scaling");
-  if (!scaling) return rotary;
-  JsonObject object(*scaling, json.path().key("rope_parameters"));
-  rotary.max_wavelength = object.take_or("rope_theta", rotary.max_wavelength);
+  rotary.max_wavelength = base;
+  if (!json) return rotary;
+  JsonObject object(*json, path);
+  rotary.max_wavelength = object.take_or("rope_theta", base);
   std::string kind = "default";
   for (const char* key : {"type", "rope_type"}) kind = object.take_or(key, kind);
   const auto kinds = names_of(RotaryScaling::none);
   const auto found = std::find(kinds.begin(), kinds.end(), kind);
-  // Yarn has options more, with which its formulas change.
-  if (found == kinds.end() || kind == "yarn") {
-    throw ConfigError(object.path().key("rope_type").text(), "default, linear or llama3",
+  if (found == kinds.end()) {
+    throw ConfigError(path.key("rope_type").text(),
+                      "one of " + quoted_list(std::vector<std::string>(kinds.begin(), kinds.end())),
                       in_quotes(kind), "load another model");
   }
   rotary.scaling = static_cast<RotaryScaling>(found - kinds.begin());
   rotary.scaling_factor = object.take_or("factor", rotary.scaling_factor);
   rotary.low_freq_factor = object.take_or("low_freq_factor", rotary.low_freq_factor);
   rotary.high_freq_factor = object.take_or("high_freq_factor", rotary.high_freq_factor);
-  rotary.original_length =
-      object.take_or("original_max_position_embeddings", rotary.original_length);
+  rotary.original_length = object.take_or("original_max_position_embeddings", length);
+  expect_value(object, "partial_rotary_factor", 1.0);
+  if (rotary.scaling == RotaryScaling::yarn) read_yarn(object, length, rotary);
   return rotary;
+}
+
+/// Reads the rotary positions of all blocks, as transformers 4 or 5 write them, and of Gemma 3's
+/// blocks with a window, which have their own.
+void read_rotary(JsonObject& json, LanguageModelConfig& config) {
+  const bool is_gemma3 = config.model_type == "gemma3_text";
+  const double base = json.take_or<double>("rope_theta", is_gemma3 ? 1e6 : 1e4);
+  const double local_base = json.take_or<double>("rope_local_base_freq", 1e4);
+  const int64_t length = json.take_or<int64_t>("max_position_embeddings", 0);
+  const JsonPath path = json.path().key("rope_parameters");
+  auto all = json.take_optional<Json>("rope_parameters");
+  if (!all) all = json.take_optional<Json>("rope_scaling");
+  std::optional<Json> local;
+  if (all && all->is_object() && all->contains("full_attention")) {
+    JsonObject by_kind(*all, path);
+    local = by_kind.take_optional<Json>("sliding_attention");
+    all = by_kind.take_optional<Json>("full_attention");
+  }
+  config.block.rotary = scaled_rotary(all, path, base, length);
+  if (is_gemma3) config.local_rotary = scaled_rotary(local, path, local_base, length);
+}
+
+/// Reads which blocks have a window: those that the file lists, otherwise those of `is_local`.
+template <class IsLocal>
+void read_windows(JsonObject& json, LanguageModelConfig& config,
+                  const std::optional<int64_t>& window, const IsLocal& is_local) {
+  config.block.sliding_window = window;
+  const auto kinds = json.take_optional<std::vector<std::string>>("layer_types");
+  const JsonPath path = json.path().key("layer_types");
+  if (kinds && std::ssize(*kinds) != config.blocks) {
+    throw ConfigError(path.text(), str("a kind for each of ", config.blocks, " blocks"),
+                      str(kinds->size()), "get the file again");
+  }
+  for (int64_t i = 0; i < config.blocks; ++i) {
+    const std::string kind = kinds
+                                 ? (*kinds)[static_cast<size_t>(i)]
+                                 : (window && is_local(i) ? "sliding_attention" : "full_attention");
+    if (kind != "sliding_attention" && kind != "full_attention") {
+      throw ConfigError(path.text(), "sliding_attention or full_attention", in_quotes(kind),
+                        "load another model");
+    }
+    config.is_local.push_back(kind == "sliding_attention");
+    if (config.is_local.back() && !window) {
+      throw ConfigError(json.path().key("sliding_window").text(),
+                        "a number of steps, for the blocks with a window", "none",
+                        "get the file again");
+    }
+  }
 }
 
 void read_gpt2(JsonObject& json, LanguageModelConfig& config) {
@@ -91,6 +159,62 @@ void read_gpt2(JsonObject& json, LanguageModelConfig& config) {
   expect_value(json, "add_cross_attention", false);
 }
 
+bool is_gemma_2_or_3(const LanguageModelConfig& config) {
+  return config.model_type == "gemma2" || config.model_type == "gemma3_text";
+}
+
+/// Returns a number that is `missing` if the file lacks it, and none if it is null there.
+std::optional<double> number_or_none(JsonObject& json, const char* key,
+                                     const std::optional<double>& missing) {
+  return json.has(key) ? json.take_optional<double>(key) : missing;
+}
+
+/// Reads what Gemma 2 and 3 have in common.
+void read_gemma_2_or_3(JsonObject& json, LanguageModelConfig& config) {
+  const bool is_gemma3 = config.model_type == "gemma3_text";
+  TransformerBlockOptions& block = config.block;
+  block.norm_position = NormPosition::both;
+  block.normalize_queries = is_gemma3;
+  const auto scalar = json.take_or<double>("query_pre_attn_scalar", 256);
+  if (!(scalar > 0)) {
+    throw ConfigError(json.path().key("query_pre_attn_scalar").text(), "a positive number",
+                      str(scalar), "get the file again");
+  }
+  block.attention_scale = 1 / std::sqrt(scalar);
+  const std::optional<double> none;
+  config.logit_soft_cap =
+      number_or_none(json, "final_logit_softcapping", is_gemma3 ? none : std::optional(30.0));
+  // Gemma 3 names one, and its program does not use it.
+  if (!is_gemma3) {
+    block.attention_soft_cap = number_or_none(json, "attn_logit_softcapping", 50.0);
+  }
+  if (json.take_or("use_bidirectional_attention", false)) {
+    throw ConfigError(json.path().key("use_bidirectional_attention").text(),
+                      "only false is implemented", "true", "load another model");
+  }
+  const auto pattern = json.take_or<int64_t>("sliding_window_pattern", is_gemma3 ? 6 : 2);
+  if (pattern < 1) {
+    throw ConfigError(json.path().key("sliding_window_pattern").text(), "at least 1", str(pattern),
+                      "get the file again");
+  }
+  read_windows(json, config, json.take_optional<int64_t>("sliding_window"),
+               [&](int64_t i) { return (i + 1) % pattern != 0; });
+}
+
+/// Reads the windows of Mistral's and Qwen's blocks.
+void read_llama_windows(JsonObject& json, LanguageModelConfig& config) {
+  const std::string& type = config.model_type;
+  if (type == "mistral") {
+    config.block.sliding_window = json.take_optional<int64_t>("sliding_window");
+  }
+  if (type != "qwen2" && type != "qwen3") return;
+  // Qwen names a window that use_sliding_window turns on, for the last blocks.
+  const auto window = json.take_optional<int64_t>("sliding_window");
+  const auto first = json.take_or<int64_t>("max_window_layers", 28);
+  if (!json.take_or("use_sliding_window", false)) return;
+  read_windows(json, config, window, [&](int64_t i) { return i >= first; });
+}
+
 /// Reads what Llama and the models like it have in common.
 void read_llama(JsonObject& json, LanguageModelConfig& config) {
   const std::string& type = config.model_type;
@@ -105,8 +229,8 @@ void read_llama(JsonObject& json, LanguageModelConfig& config) {
   block.epsilon = json.take_or("rms_norm_eps", 1e-6);
   block.gated = true;
   block.use_bias = false;
-  block.rotary = rotary_options(json);
-  const bool is_gemma = type == "gemma";
+  read_rotary(json, config);
+  const bool is_gemma = type.starts_with("gemma");
   // Gemma's first files name the exact function, while the model was trained with the other one.
   const auto activation = json.take_optional<std::string>("hidden_activation");
   const auto older = json.take_optional<std::string>("hidden_act");
@@ -115,17 +239,18 @@ void read_llama(JsonObject& json, LanguageModelConfig& config) {
       json.path().key("hidden_act"));
   if (is_gemma) {
     config.embedding_scale = std::sqrt(static_cast<double>(config.features));
-    config.scale_offset = 1;
+    block.norm = BlockNorm::rms_unit_offset;
   }
   const bool has_biases = json.take_or("attention_bias", false);
   block.use_query_bias = has_biases || type == "qwen2";
   block.use_output_bias = has_biases;
   block.normalize_queries = type == "qwen3";
   expect_value(json, "mlp_bias", false);
-  // Qwen names a window that use_sliding_window turns on, for some of the blocks only.
-  const bool is_qwen = type == "qwen2" || type == "qwen3";
-  if (is_qwen) expect_value(json, "use_sliding_window", false);
-  if (type == "mistral") block.sliding_window = json.take_optional<int64_t>("sliding_window");
+  if (is_gemma_2_or_3(config)) {
+    read_gemma_2_or_3(json, config);
+  } else {
+    read_llama_windows(json, config);
+  }
 }
 
 void read_bert(JsonObject& json, LanguageModelConfig& config) {
@@ -200,6 +325,14 @@ constexpr std::array<NameRule, 18> llama_names = {{
     {"norm/scale", "norm.weight", false, 0, 1, true},
 }};
 
+/// The norms of Gemma 2 and 3; all else is as in llama_names.
+constexpr std::array<NameRule, 4> gemma_2_norm_names = {{
+    {"norm_1/scale", "input_layernorm.weight", false, 0, 1, true},
+    {"norm_1_after/scale", "post_attention_layernorm.weight", false, 0, 1, true},
+    {"norm_2/scale", "pre_feedforward_layernorm.weight", false, 0, 1, true},
+    {"norm_2_after/scale", "post_feedforward_layernorm.weight", false, 0, 1, true},
+}};
+
 constexpr std::array<NameRule, 23> bert_names = {{
     {"words/embeddings", "embeddings.word_embeddings.weight"},
     {"token_types/embeddings", "embeddings.token_type_embeddings.weight"},
@@ -234,9 +367,31 @@ const NameRule* rule_of(const LanguageModelConfig& config, const std::string& pa
     return nullptr;
   };
   if (config.model_type == "bert") return in(bert_names);
-  if (config.model_type != "gpt2") return in(llama_names);
-  const NameRule* rule = in(gpt2_names);
-  return rule ? rule : in(gpt2_dense_names);
+  if (config.model_type == "gpt2") {
+    const NameRule* rule = in(gpt2_names);
+    return rule ? rule : in(gpt2_dense_names);
+  }
+  const NameRule* rule = is_gemma_2_or_3(config) ? in(gemma_2_norm_names) : nullptr;
+  return rule ? rule : in(llama_names);
+}
+
+/// Returns the options of a block.
+TransformerBlockOptions block_options(const LanguageModelConfig& config, int64_t i) {
+  TransformerBlockOptions block = config.block;
+  block.name = str("block_", i);
+  if (config.is_local.empty()) return block;
+  if (!config.is_local[static_cast<size_t>(i)]) {
+    block.sliding_window.reset();
+  } else if (config.local_rotary) {
+    block.rotary = config.local_rotary;
+  }
+  return block;
+}
+
+/// Returns a number as the computations of a dtype policy have it, as transformers rounds Gemma's
+/// scale of the embeddings.
+double rounded(double number, const std::string& dtype) {
+  return at::scalar_tensor(number, at::TensorOptions(dtype_policy(dtype).compute)).item<double>();
 }
 
 /// Makes BERT, of token ids, their mask and their types.
@@ -275,14 +430,14 @@ LanguageModelConfig language_model_config(const Json& json, const std::string& w
   JsonObject object(json, JsonPath(where).from_python());
   LanguageModelConfig config;
   config.model_type = object.take<std::string>("model_type");
-  const std::vector<std::string> known = {"bert",    "gemma", "gpt2", "llama",
-                                          "mistral", "qwen2", "qwen3"};
+  const std::vector<std::string> known = {"bert",  "gemma",   "gemma2", "gemma3_text", "gpt2",
+                                          "llama", "mistral", "qwen2",  "qwen3"};
   if (std::find(known.begin(), known.end(), config.model_type) == known.end()) {
     throw ConfigError(object.path().key("model_type").text(), "one of " + quoted_list(known),
                       in_quotes(config.model_type), suggestion(config.model_type, known));
   }
   config.vocabulary = take_size(object, "vocab_size");
-  const bool is_tied = config.model_type == "gpt2" || config.model_type == "gemma";
+  const bool is_tied = config.model_type == "gpt2" || config.model_type.starts_with("gemma");
   config.tie_weights = object.take_or("tie_word_embeddings", is_tied);
   config.block.use_causal_mask = true;
   if (config.model_type == "gpt2") {
@@ -303,24 +458,29 @@ std::string name_prefix(const LanguageModelConfig& config) {
 ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype) {
   if (config.model_type == "bert") return make_bert(config, dtype);
   const SymbolicTensor ids = Input({-1}, {.dtype = "int64", .name = "ids"});
-  const ReversibleEmbedding words(
-      config.vocabulary, config.features,
-      {.tie_weights = config.tie_weights, .name = "words", .dtype = dtype});
+  const ReversibleEmbedding words(config.vocabulary, config.features,
+                                  {.tie_weights = config.tie_weights,
+                                   .logit_soft_cap = config.logit_soft_cap,
+                                   .name = "words",
+                                   .dtype = dtype});
   SymbolicTensor x = words(ids);
-  if (config.embedding_scale != 1) x = x * config.embedding_scale;
+  if (config.embedding_scale != 1) x = x * rounded(config.embedding_scale, dtype);
   if (config.positions > 0) {
     x = PositionEmbedding(config.positions, {.add = true, .name = "positions", .dtype = dtype})(x);
   }
-  TransformerBlockOptions block = config.block;
-  block.dtype = dtype;
   for (int64_t i = 0; i < config.blocks; ++i) {
-    block.name = str("block_", i);
+    TransformerBlockOptions block = block_options(config, i);
+    block.dtype = dtype;
     x = TransformerBlock(block)(x);
   }
-  const double epsilon = block.epsilon;
-  const bool rms = block.norm == BlockNorm::rms;
-  x = rms ? RMSNormalization({.epsilon = epsilon, .name = "norm", .dtype = dtype})(x)
-          : LayerNormalization({.epsilon = epsilon, .name = "norm", .dtype = dtype})(x);
+  const double epsilon = config.block.epsilon;
+  const BlockNorm norm = config.block.norm;
+  x = norm == BlockNorm::layer
+          ? LayerNormalization({.epsilon = epsilon, .name = "norm", .dtype = dtype})(x)
+          : RMSNormalization({.epsilon = epsilon,
+                              .add_unit_offset = norm == BlockNorm::rms_unit_offset,
+                              .name = "norm",
+                              .dtype = dtype})(x);
   return Functional({ids}, {words.reversed("logits")(x)}, {.name = config.model_type});
 }
 

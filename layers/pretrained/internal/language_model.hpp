@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/model/model.hpp>
@@ -18,8 +20,12 @@ struct LanguageModelConfig {
   bool has_pooler = false;  ///< whether BERT has the second output; the file of the weights says it
   bool tie_weights = true;
   double embedding_scale = 1;
-  double scale_offset = 0;  ///< added to the scales of norms in the file (Gemma: 1)
+  double scale_offset = 0;  ///< added to the scales of norms in the file (GGUF's of Gemma: -1)
+  std::optional<double> logit_soft_cap;  ///< c of logits c · tanh(logits / c)
   TransformerBlockOptions block;
+  /// Whether each block has the window of `block` (default: all have it).
+  std::vector<bool> is_local;
+  std::optional<ops::RotaryOptions> local_rotary;  ///< positions of blocks with a window, if other
 };
 
 /// Reads an untrusted config.json. Throws ConfigError naming the key.

@@ -3,9 +3,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <numbers>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -61,8 +63,28 @@ struct Kind {
   std::string type;
   int64_t key_heads = 2, head_dim = 2;
   bool biases = false, norms = false, tied = true;
-  int64_t window = 0;  ///< 0: none
+  int64_t window = 0;    ///< 0: none
+  bool is_yarn = false;  ///< whether positions are scaled by YaRN
 };
+
+bool is_gemma_kind(const Kind& kind) { return kind.type.starts_with("gemma"); }
+
+/// Whether it is Gemma 2 or 3, which have more norms and options.
+bool is_later_gemma(const Kind& kind) { return is_gemma_kind(kind) && kind.type != "gemma"; }
+
+/// Whether a block of two has the window.
+bool has_window(const Kind& kind, const std::string& block) {
+  if (kind.window == 0) return false;
+  if (is_later_gemma(kind)) return block == "0";
+  return kind.type != "qwen2" || block == "1";
+}
+
+/// What Gemma 2 and 3 are configured with here: a divisor of the scores, and soft caps.
+constexpr double score_scalar = 5, score_cap = 0.7, logit_cap = 0.9;
+/// The base of the positions of all blocks, and of those of Gemma 3 with a window.
+constexpr double base = 100, local_base = 30;
+/// YaRN's options.
+constexpr double yarn_factor = 4, yarn_length = 16, yarn_magnitude = 1.25;
 
 constexpr int64_t llama_heads = 4;
 
@@ -76,14 +98,31 @@ Json config_of_kind(const Kind& kind) {
                {"head_dim", kind.head_dim},
                {"intermediate_size", hidden},
                {"rms_norm_eps", 1e-5},
-               {"rope_theta", 100.0},
+               {"rope_theta", base},
                {"tie_word_embeddings", kind.tied}};
-  if (kind.type == "gemma") {
-    json["hidden_act"] = "gelu";
-  } else {
-    json["hidden_act"] = "silu";
-  }
+  json["hidden_act"] = is_gemma_kind(kind) ? "gelu" : "silu";
   if (kind.window > 0) json["sliding_window"] = kind.window;
+  if (kind.type == "qwen2" && kind.window > 0) {
+    json["use_sliding_window"] = true;
+    json["max_window_layers"] = 1;
+  }
+  if (is_later_gemma(kind)) json["query_pre_attn_scalar"] = score_scalar;
+  if (kind.type == "gemma2") {
+    json["attn_logit_softcapping"] = score_cap;
+    json["final_logit_softcapping"] = logit_cap;
+  }
+  if (kind.type == "gemma3_text") {
+    json["sliding_window_pattern"] = 2;
+    json["rope_local_base_freq"] = local_base;
+  }
+  if (kind.is_yarn) {
+    json["rope_scaling"] = {{"rope_type", "yarn"},
+                            {"factor", yarn_factor},
+                            {"original_max_position_embeddings", int64_t(yarn_length)},
+                            {"beta_fast", 2.0},
+                            {"beta_slow", 0.5},
+                            {"attention_factor", yarn_magnitude}};
+  }
   return json;
 }
 
@@ -96,6 +135,11 @@ State state_of_kind(const Kind& kind) {
     const std::string block = "model.layers." + i + ".", attention = block + "self_attn.";
     for (const char* name : {"input_layernorm", "post_attention_layernorm"}) {
       add(state, block + name + ".weight", {features});
+    }
+    if (is_later_gemma(kind)) {
+      for (const char* name : {"pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
+        add(state, block + name + ".weight", {features});
+      }
     }
     for (const std::string name : {"q", "k", "v"}) {
       const int64_t out = (name == "q" ? llama_heads : kind.key_heads) * kind.head_dim;
@@ -119,9 +163,11 @@ at::Tensor token_ids() {
   return at::tensor({1, 4, 9, 2, 7, 3, 3, 10, 0, 5}, at::kLong).view({2, -1});
 }
 
-at::Tensor attended(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window) {
+at::Tensor attended(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window,
+                    double scalar, double cap) {
   const auto heads = [](const at::Tensor& x) { return x.transpose(1, 2); };
-  at::Tensor scores = at::matmul(heads(q), heads(k).transpose(-1, -2)) / std::sqrt(q.size(-1));
+  at::Tensor scores = at::matmul(heads(q), heads(k).transpose(-1, -2)) / std::sqrt(scalar);
+  if (cap > 0) scores = at::tanh(scores / cap) * cap;
   const at::Tensor at = at::arange(steps);
   at::Tensor visible = at.unsqueeze(0) <= at.unsqueeze(1);
   if (window > 0) visible = visible & (at.unsqueeze(1) - at.unsqueeze(0) < window);
@@ -129,10 +175,28 @@ at::Tensor attended(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   return heads(at::matmul(scores, heads(v))).flatten(2);
 }
 
+/// Returns the angle per step of each pair of features, and the factor of rotated ones, by
+/// transformers' modeling_rope_utils.py.
+std::pair<at::Tensor, double> rotary_rates(const Kind& kind, bool is_local) {
+  const int64_t dim = kind.head_dim;
+  const double theta = is_local && kind.type == "gemma3_text" ? local_base : base;
+  const at::Tensor rate = at::pow(theta, at::arange(0, dim, 2, at::kDouble) / -double(dim));
+  if (!kind.is_yarn) return {rate, 1};
+  const auto pair_of = [&](double turns) {
+    return double(dim) * std::log(yarn_length / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
+  };
+  const double low = std::max(std::floor(pair_of(2.0)), 0.0);
+  double high = std::min(std::ceil(pair_of(0.5)), double(dim - 1));
+  if (low == high) high += 0.001;
+  const at::Tensor ramp = ((at::arange(dim / 2, at::kDouble) - low) / (high - low)).clamp(0, 1);
+  return {rate / yarn_factor * ramp + rate * (1 - ramp), yarn_magnitude};
+}
+
 /// Returns the logits in float64, by the formulas of transformers' modeling_llama.py and the like.
 at::Tensor llama_logits(const State& state, const Kind& kind) {
   const auto w = [&](const std::string& name) { return state.at(name).to(at::kDouble); };
-  const bool is_gemma = kind.type == "gemma";
+  const bool is_gemma = is_gemma_kind(kind), is_later = is_later_gemma(kind);
   const auto norm = [&](const at::Tensor& x, const std::string& name) {
     const at::Tensor scale = w(name + ".weight") + (is_gemma ? 1 : 0);
     return x / (x.square().mean(-1, true) + 1e-5).sqrt() * scale;
@@ -142,13 +206,13 @@ at::Tensor llama_logits(const State& state, const Kind& kind) {
     return state.count(name + ".bias") ? y + w(name + ".bias") : y;
   };
   const int64_t dim = kind.head_dim;
-  const at::Tensor rate = at::pow(100.0, at::arange(0, dim, 2, at::kDouble) / -double(dim));
-  const at::Tensor angle =
-      at::outer(at::arange(steps, at::kDouble), rate).repeat({1, 2}).unsqueeze(1);
-  const auto rotated = [&](const at::Tensor& x) {
+  const auto rotated = [&](const at::Tensor& x, bool is_local) {
+    const auto [rate, magnitude] = rotary_rates(kind, is_local);
+    const at::Tensor angle =
+        at::outer(at::arange(steps, at::kDouble), rate).repeat({1, 2}).unsqueeze(1);
     const at::Tensor half =
         at::cat({-x.narrow(-1, dim / 2, dim / 2), x.narrow(-1, 0, dim / 2)}, -1);
-    return x * angle.cos() + half * angle.sin();
+    return (x * angle.cos() + half * angle.sin()) * magnitude;
   };
   at::Tensor x = w("model.embed_tokens.weight").index({token_ids()});
   if (is_gemma) x = x * std::sqrt(double(features));
@@ -161,16 +225,24 @@ at::Tensor llama_logits(const State& state, const Kind& kind) {
     at::Tensor q = heads("q"), k = heads("k"), v = heads("v");
     if (kind.norms) q = norm(q, attention + "q_norm"), k = norm(k, attention + "k_norm");
     const int64_t shared = llama_heads / kind.key_heads;
-    k = rotated(k).repeat_interleave(shared, 2), v = v.repeat_interleave(shared, 2);
-    x = x + linear(attended(rotated(q), k, v, kind.window), attention + "o_proj");
-    const at::Tensor z = norm(x, block + "post_attention_layernorm");
+    const bool is_local = has_window(kind, i);
+    k = rotated(k, is_local).repeat_interleave(shared, 2), v = v.repeat_interleave(shared, 2);
+    const at::Tensor heads_of_all =
+        attended(rotated(q, is_local), k, v, is_local ? kind.window : 0,
+                 is_later ? score_scalar : double(dim), kind.type == "gemma2" ? score_cap : 0);
+    const at::Tensor seen = linear(heads_of_all, attention + "o_proj");
+    x = x + (is_later ? norm(seen, block + "post_attention_layernorm") : seen);
+    const at::Tensor z =
+        norm(x, block + (is_later ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
     const at::Tensor gate = linear(z, block + "mlp.gate_proj");
-    x = x + linear((is_gemma ? at::gelu(gate, "tanh") : at::silu(gate)) *
-                       linear(z, block + "mlp.up_proj"),
-                   block + "mlp.down_proj");
+    const at::Tensor fed = linear(
+        (is_gemma ? at::gelu(gate, "tanh") : at::silu(gate)) * linear(z, block + "mlp.up_proj"),
+        block + "mlp.down_proj");
+    x = x + (is_later ? norm(fed, block + "post_feedforward_layernorm") : fed);
   }
   const std::string head = kind.tied ? "model.embed_tokens" : "lm_head";
-  return at::matmul(norm(x, "model.norm"), w(head + ".weight").t());
+  const at::Tensor logits = at::matmul(norm(x, "model.norm"), w(head + ".weight").t());
+  return kind.type == "gemma2" ? at::tanh(logits / logit_cap) * logit_cap : logits;
 }
 
 Json gpt2_config() {
@@ -208,7 +280,7 @@ at::Tensor gpt2_logits(const State& state) {
   at::Tensor x = w("wte.weight").index({token_ids()}) + w("wpe.weight").narrow(0, 0, steps);
   const std::vector<at::Tensor> heads = conv(norm(x, "h.0.ln_1"), "attn.c_attn").chunk(3, -1);
   const auto split = [&](size_t i) { return heads[i].reshape({2, steps, 2, features / 2}); };
-  x = x + conv(attended(split(0), split(1), split(2), 0), "attn.c_proj");
+  x = x + conv(attended(split(0), split(1), split(2), 0, features / 2.0, 0), "attn.c_proj");
   x = x + conv(at::gelu(conv(norm(x, "h.0.ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
   return at::matmul(norm(x, "ln_f"), w("wte.weight").t());
 }
@@ -305,8 +377,16 @@ std::vector<Kind> kinds() {
           {.type = "gemma", .key_heads = 1, .head_dim = 4}};
 }
 
-/// Checks that saving gives the tensors that were read; those of norms within `tolerance`.
-void check_saved(const Folder& folder, const State& state, bool is_rounded) {
+/// Kinds that llama.cpp's files describe otherwise.
+std::vector<Kind> kinds_of_folders() {
+  return {{.type = "llama", .head_dim = 8, .is_yarn = true},
+          {.type = "qwen2", .biases = true, .window = 2},
+          {.type = "gemma2", .head_dim = 4, .window = 2},
+          {.type = "gemma3_text", .head_dim = 4, .norms = true, .window = 3}};
+}
+
+/// Checks that saving gives the tensors that were read.
+void check_saved(const Folder& folder, const State& state) {
   const ModelHandle model = load_pretrained(folder.folder.path().string(), {.dtype = "float32"});
   save_pretrained(model, folder.folder.path().string());
   const SafetensorsFile saved(folder.path("model.safetensors"));
@@ -318,11 +398,7 @@ void check_saved(const Folder& folder, const State& state, bool is_rounded) {
     REQUIRE(found.shape == tensor.sizes().vec());
     const at::Tensor read = at::from_blob(const_cast<std::byte*>(found.data.data()), found.shape,
                                           at::TensorOptions().dtype(at::kFloat));
-    if (is_rounded) {
-      REQUIRE((read - tensor).abs().max().item<double>() < 1e-7);
-    } else {
-      REQUIRE(read.equal(tensor));
-    }
+    REQUIRE(read.equal(tensor));
   }
 }
 
@@ -445,12 +521,41 @@ LayoutMap sharded_layouts() {
 }  // namespace
 
 TEST_CASE("models of the Llama family give the logits of their formulas, and save their tensors") {
-  for (const Kind& kind : kinds()) {
+  std::vector<Kind> all = kinds();
+  for (const Kind& kind : kinds_of_folders()) all.push_back(kind);
+  for (const Kind& kind : all) {
     INFO(kind.type);
     const State state = state_of_kind(kind);
     const Folder folder(config_of_kind(kind), state);
     REQUIRE(difference(folder, llama_logits(state, kind)) < 1e-12);
-    check_saved(folder, state, kind.type == "gemma");
+    check_saved(folder, state);
+  }
+}
+
+TEST_CASE("layer_types and rope_parameters of transformers 5 say the same as the older keys") {
+  const Kind kind{.type = "gemma3_text", .head_dim = 4, .norms = true, .window = 3};
+  const State state = state_of_kind(kind);
+  Json json = config_of_kind(kind);
+  for (const char* key : {"sliding_window_pattern", "rope_local_base_freq", "rope_theta"}) {
+    json.erase(key);
+  }
+  json["layer_types"] = {"sliding_attention", "full_attention"};
+  json["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "default"}, {"rope_theta", base}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", local_base}}}};
+  REQUIRE(difference(Folder(json, state), llama_logits(state, kind)) < 1e-12);
+}
+
+TEST_CASE("the scales of Gemma's norms stay what the file has, also in bfloat16") {
+  const Kind kind{.type = "gemma2", .head_dim = 4, .window = 2};
+  State state = state_of_kind(kind);
+  // 1 + 2^-12 is 1 in bfloat16.
+  state["model.norm.weight"] = at::full({features}, std::exp2(-12));
+  const Folder folder(config_of_kind(kind), state);
+  const ModelHandle model = load_pretrained(folder.folder.path().string(), {.dtype = "bfloat16"});
+  for (const Variable& weight : model.weights()) {
+    if (weight.path() != "norm/scale") continue;
+    CHECK(weight.value().full().to(at::kFloat).equal(state.at("model.norm.weight")));
   }
 }
 
@@ -458,7 +563,7 @@ TEST_CASE("GPT-2 gives the logits of its formulas, and saves its tensors") {
   const State state = gpt2_state();
   const Folder folder(gpt2_config(), state);
   REQUIRE(difference(folder, gpt2_logits(state)) < 1e-12);
-  check_saved(folder, state, false);
+  check_saved(folder, state);
 }
 
 TEST_CASE("BERT gives the states of its formulas, with padding, and saves its tensors") {
@@ -476,7 +581,7 @@ TEST_CASE("BERT gives the states of its formulas, with padding, and saves its te
     for (size_t i = 0; i < outputs.size(); ++i) {
       REQUIRE((outputs[i] - expected[i]).abs().max().item<double>() < 1e-12);
     }
-    check_saved(folder, state, false);
+    check_saved(folder, state);
   }
 }
 
@@ -526,6 +631,29 @@ TEST_CASE("a pretrained model is read into shards") {
           1e-12);
   const State gpt2 = gpt2_state();
   REQUIRE(difference(Folder(gpt2_config(), gpt2), gpt2_logits(gpt2), layouts) < 1e-12);
+  for (const Kind& each : kinds_of_folders()) {
+    INFO(each.type);
+    const State all = state_of_kind(each);
+    REQUIRE(difference(Folder(config_of_kind(each), all), llama_logits(all, each), layouts) <
+            1e-12);
+  }
+}
+
+TEST_CASE("predictions of a pretrained model leave its weights where the layouts placed them") {
+  const Kind kind{.type = "llama"};
+  const Folder folder(config_of_kind(kind), state_of_kind(kind));
+  const LayoutMap layouts = sharded_layouts();
+  const ModelHandle model = load_pretrained(folder.folder.path().string(), {.layouts = layouts});
+  model.predict(token_ids());
+  for (const Variable& weight : model.weights()) {
+    INFO(weight.path());
+    CHECK(weight.layout().mesh() == layouts.mesh());
+    if (weight.path() == "words/embeddings") CHECK(weight.layout().num_shards(0) == 2);
+  }
+  LayoutMap wrong = sharded_layouts();
+  wrong["block_7/up/kernel"] = {unsharded, "model"};
+  const std::string path = folder.folder.path().string();
+  CHECK_THROWS_WITH(load_pretrained(path, {.layouts = wrong}), Contains("block_7/up/kernel"));
 }
 
 TEST_CASE("GGUF files give the logits of the folders that they were converted from") {
@@ -613,6 +741,9 @@ TEST_CASE("damaged GGUF files of models are refused by name") {
   file.add_text("general.architecture", "rwkv7");
   REQUIRE_THAT(error(file), Contains("general.architecture") && Contains("rwkv7"));
   file = {};
+  file.add_text("general.architecture", "gemma2");
+  REQUIRE_THAT(error(file), Contains("general.architecture") && Contains("gemma2"));
+  file = {};
   file.add_text("general.architecture", "llama");
   REQUIRE_THAT(error(file), Contains("a.gguf") && Contains("token_embd.weight"));
   file = gguf_of_kind(kind, state);
@@ -652,6 +783,12 @@ TEST_CASE("damaged folders of pretrained models are refused by name") {
       {"mlp_bias", true},
       {"hidden_size", Json("8x")},
       {"rope_scaling", Json{{"rope_type", "dynamic"}, {"factor", 2.0}}}};
+  const std::vector<std::pair<std::string, Json>> later = {
+      {"layer_types", Json::array({"sliding_attention"})},
+      {"layer_types", Json::array({"sliding_attention", "chunked_attention"})},
+      {"query_pre_attn_scalar", 0},
+      {"use_bidirectional_attention", true},
+      {"sliding_window_pattern", 0}};
   for (const auto& [key, value] : changes) {
     INFO(key);
     Json json = config_of_kind(kind);
@@ -659,6 +796,15 @@ TEST_CASE("damaged folders of pretrained models are refused by name") {
     const std::string named = key == "rope_scaling" ? "rope_type" : key;
     REQUIRE_THAT(error(json, state), Contains("config.json") && Contains(named));
   }
+  for (const auto& [key, value] : later) {
+    INFO(key);
+    Json json = config_of_kind({.type = "gemma2", .window = 2});
+    json[key] = value;
+    REQUIRE_THAT(error(json, state), Contains("config.json") && Contains(key));
+  }
+  Json json = config_of_kind(kind);
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}, {"truncate", false}};
+  REQUIRE_THAT(error(json, state), Contains("config.json") && Contains("truncate"));
 }
 
 }  // namespace pretrained_test

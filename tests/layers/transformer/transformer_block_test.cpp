@@ -72,10 +72,18 @@ Options gemma2() {
   options.attention_soft_cap = 1.5;
   return options;
 }
+Options gemma3() {
+  Options options = gemma2();
+  options.norm = BlockNorm::rms_unit_offset;
+  options.normalize_queries = true;
+  options.attention_soft_cap.reset();
+  options.sliding_window = 2;
+  return options;
+}
 
-const std::map<std::string, Options (*)()> families = {{"GPT-2", gpt2},   {"BERT", bert},
-                                                       {"Llama", llama},  {"Qwen 2", qwen2},
-                                                       {"Qwen 3", qwen3}, {"Gemma 2", gemma2}};
+const std::map<std::string, Options (*)()> families = {
+    {"GPT-2", gpt2},   {"BERT", bert},      {"Llama", llama},   {"Qwen 2", qwen2},
+    {"Qwen 3", qwen3}, {"Gemma 2", gemma2}, {"Gemma 3", gemma3}};
 
 DTensor on_one_device(const Tensor& x) {
   return pack(x, Layout::replicated(default_mesh(), x.dim()));
@@ -113,10 +121,12 @@ class Reference {
   const Tensor& weight(const std::string& name) const { return weights_.at(name); }
 
   Tensor rms(const Tensor& x, const std::string& name) const {
-    return x / (x.square().mean(-1, true) + options_.epsilon).sqrt() * weight(name + "/scale");
+    const double offset = options_.norm == BlockNorm::rms_unit_offset ? 1 : 0;
+    return x / (x.square().mean(-1, true) + options_.epsilon).sqrt() *
+           (weight(name + "/scale") + offset);
   }
   Tensor norm(const Tensor& x, const std::string& name) const {
-    if (options_.norm == BlockNorm::rms) return rms(x, name);
+    if (options_.norm != BlockNorm::layer) return rms(x, name);
     return at::layer_norm(x, {features}, weight(name + "/gamma"), weight(name + "/beta"),
                           options_.epsilon);
   }

@@ -1,0 +1,116 @@
+// Runs pretrained models on several meshes, for compare_pretrained.py:
+//   run_pretrained continue MODEL OUT COUNT ID...
+//     Writes a JSON list: for each mesh the logits behind the ids, and COUNT tokens that follow.
+//   run_pretrained embed FOLDER TEXTS OUT
+//     Writes OUT_ids.npy and OUT_mask.npy, and the embeddings of the texts on each mesh,
+//     OUT_0.npy and so on. In TEXTS, each text follows its size in bytes, 32 bits, little-endian.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/write_file.hpp>
+#include <tessera/tessera.hpp>
+
+namespace {
+
+using namespace tessera;
+
+/// Returns tensor parallelism over "model": heads, hidden units and rows of the vocabulary.
+LayoutMap tensor_layouts(const MeshDims& dims, int64_t devices) {
+  LayoutMap layouts(create_mesh(dims, virtual_cpus(devices)));
+  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+  layouts[".*attention_output/kernel"] = {"model", unsharded, unsharded};
+  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
+  layouts[".*down/kernel"] = {"model", unsharded};
+  layouts["words/embeddings"] = {"model", unsharded};
+  return layouts;
+}
+
+LayoutMap one_device() { return LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1))); }
+
+/// Returns a mesh over which the steps of a sequence are sharded: ring attention.
+LayoutMap ring_layouts() {
+  LayoutMap layouts(create_mesh({{"batch", 1}, {"model", 4}}, virtual_cpus(4)));
+  layouts.set_data("x", {"batch", "model"});
+  return layouts;
+}
+
+void continue_tokens(const std::string& path, const std::string& out, int64_t count,
+                     const TokenIds& ids) {
+  Json results = Json::array();
+  for (const LayoutMap& layouts :
+       {one_device(), tensor_layouts({{"model", 3}}, 3),
+        tensor_layouts({{"batch", 2}, {"model", 3}}, 6), ring_layouts()}) {
+    const ModelHandle model = load_pretrained(path, {.layouts = layouts, .dtype = "float32"});
+    const at::Tensor row = at::tensor(ids, at::kLong).unsqueeze(0);
+    const at::Tensor logits = model.predict(row.repeat({2, 1})).select(1, -1).to(at::kDouble);
+    Json result = {{"mesh", layouts.mesh().describe()}};
+    for (int64_t i = 0; i < 2; ++i) {
+      const at::Tensor one = logits[i].contiguous();
+      const double* const first = one.const_data_ptr<double>();
+      result["logits"].push_back(std::vector<double>(first, first + one.numel()));
+    }
+    for (const GeneratedTokens& text : generate(model, {ids, ids}, {.max_new_tokens = count})) {
+      result["tokens"].push_back(text.tokens);
+    }
+    results.push_back(std::move(result));
+  }
+  write_file(out, to_json_text(results));
+}
+
+void embed_texts(const std::string& folder, const std::string& texts, const std::string& out) {
+  const std::string bytes = tessera::detail::read_file(texts);
+  std::vector<std::string_view> list;
+  for (size_t at = 0; at + 4 <= bytes.size();) {
+    uint32_t length;
+    std::memcpy(&length, bytes.data() + at, 4);
+    list.push_back(std::string_view(bytes).substr(at + 4, length));
+    at += 4 + length;
+  }
+  const PretrainedTokenizer tokenize(load_tokenizer(folder), {.length = 128});
+  const TokenBatch batch = tokenize.encode(list);
+  datasets::save_npy(out + "_ids.npy", batch.ids);
+  datasets::save_npy(out + "_mask.npy", batch.attention_mask);
+  const TensorDataset rows(Examples{.x = {batch.ids, batch.attention_mask, batch.type_ids}});
+  int number = 0;
+  for (const LayoutMap& layouts :
+       {one_device(), tensor_layouts({{"model", 2}}, 2), tensor_layouts({{"model", 4}}, 4),
+        tensor_layouts({{"batch", 2}, {"model", 2}}, 4)}) {
+    const ModelHandle model = load_pretrained(folder, {.layouts = layouts, .dtype = "float32"});
+    const at::Tensor states = model.predict_all(rows)[0];
+    const at::Tensor mask = batch.attention_mask.unsqueeze(-1).to(at::kFloat);
+    const at::Tensor mean = (states * mask).sum(1) / mask.sum(1);
+    const at::Tensor lengths = mean.square().sum(-1, /*keepdim=*/true).sqrt();
+    datasets::save_npy(out + "_" + std::to_string(number++) + ".npy", mean / lengths);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::vector<std::string> words(arguments, arguments + count);
+  try {
+    if (count > 5 && words[1] == "continue") {
+      TokenIds ids;
+      for (size_t i = 5; i < words.size(); ++i) ids.push_back(std::stoll(words[i]));
+      continue_tokens(words[2], words[3], std::stoll(words[4]), ids);
+      return 0;
+    }
+    if (count == 5 && words[1] == "embed") {
+      embed_texts(words[2], words[3], words[4]);
+      return 0;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 2;
+}
