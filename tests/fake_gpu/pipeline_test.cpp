@@ -27,13 +27,13 @@ Trained trained(const Mesh& mesh, bool in_stages) {
   set_random_seed(3);
   LayoutMap layouts(mesh);
   if (in_stages) layouts.set_pipeline({.microbatches = 4, .schedule = "1f1b"});
-  const LossScaleOptimizer optimizer(Adam(1e-2), {.initial_scale = 3e38});
+  const LossScaleOptimizer optimizer(SGD(1e-4, {.momentum = 0.9}), {.initial_scale = 3e38});
   const Sequential model({Dense(14, {.activation = "relu"}), Dense(9), Dense(5)});
   model.compile({.optimizer = optimizer,
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
                  .layouts = layouts});
-  const TensorDataset data(random_values({{50, 18}, at::kFloat, -100, 100}, 1),
+  const TensorDataset data(random_values({{50, 18}, at::kFloat, -10, 10}, 1),
                            random_values({{50}, at::kLong, 0, 5}, 2));
   Trained result;
   result.losses = model.fit(data, {.batch_size = 24, .epochs = 6, .verbose = 0}).steps;
@@ -56,7 +56,7 @@ TEST_CASE("stages on two GPUs train as one CPU does, and agree on a loss scale")
     CHECK(actual.losses[i] == Approx(expected.losses[i]).epsilon(1e-4));
   }
   for (size_t w = 0; w < expected.weights.size(); ++w) {
-    CHECK(difference(actual.weights[w], expected.weights[w], 1e-3, 1e-4) == "");
+    CHECK(difference(actual.weights[w], expected.weights[w], 1e-4, 1e-5) == "");
   }
 }
 

@@ -79,6 +79,14 @@ Blocks rounded(Blocks totals, const Sharding& sharding) {
   return totals;
 }
 
+/// Returns a value without partial sums; `here`: whether this process holds some of it.
+DTensor resolved(const DTensor& value, bool here) {
+  const Layout layout = value.layout().resolved();
+  if (layout == value.layout()) return value;
+  return here ? relayout_value(value, layout)
+              : DTensor(intern(value.shape(), value.dtype(), layout), {});
+}
+
 /// Visits the tensors of a batch in the order in which a graph numbers them.
 template <class Visit>
 void each_of_batch(const Batch& batch, const Visit& visit) {
@@ -277,12 +285,14 @@ void PipelineStep::run_once(NodeTurn turn, int64_t step) {
     }
     std::vector<DTensor> in;
     for (const Operand& operand : node.in) in.push_back(at_stage(operand, stage, all_rows));
-    if (!parts_.meshes.is_here(stage)) {
-      for (int32_t out : node.out) once_[size_t(out)] = elsewhere(out, mesh);
-      continue;
+    const bool here = parts_.meshes.is_here(stage);
+    const std::vector<DTensor> out = here ? compute(n, in, mesh, 0) : std::vector<DTensor>();
+    for (size_t o = 0; o < node.out.size(); ++o) {
+      DTensor& value = once_[size_t(node.out[o])];
+      value = here ? out[o] : elsewhere(node.out[o], mesh);
+      // What reads a sum over all rows, such as a count, does not know of microbatches.
+      if (all_rows) value = resolved(value, here);
     }
-    std::vector<DTensor> out = compute(n, in, mesh, 0);
-    for (size_t o = 0; o < out.size(); ++o) once_[size_t(node.out[o])] = std::move(out[o]);
   }
 }
 
