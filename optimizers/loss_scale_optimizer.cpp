@@ -133,8 +133,9 @@ class LossScaling : public Optimizer {
  private:
   /// Returns the scale as an input of its step, so that a replay multiplies by the current scale.
   DTensor scale_input(const DTensor& loss) const {
+    // A step of a pipeline on GPUs is planned, and waits for them here.
     const auto host = [this, dtype = loss.dtype()](int64_t) {
-      return at::scalar_tensor(scale_, at::TensorOptions().dtype(dtype));
+      return at::scalar_tensor(scale(), at::TensorOptions().dtype(dtype));
     };
     const TracerScope untraced(nullptr);
     const DTensor input = host_input(host(steps()), loss.mesh());
@@ -142,10 +143,14 @@ class LossScaling : public Optimizer {
     return input;
   }
 
-  static bool goes_on_gpus(const DTensor& value) { return !is_abstract() && on_gpus(value.mesh()); }
+  static bool goes_on_gpus(const DTensor& value) {
+    return !is_abstract() && on_gpus(value.mesh().root());
+  }
 
-  /// Returns the scale on the mesh's GPUs, where each step updates it.
-  const DTensor& scale_on_gpus(const Mesh& mesh) const {
+  /// Returns the scale on the mesh's GPUs, where each step updates it: on those of all stages, if
+  /// the mesh is that of one.
+  const DTensor& scale_on_gpus(const Mesh& of) const {
+    const Mesh mesh = of.root();
     if (scale_on_gpus_.defined() && scale_on_gpus_.mesh() == mesh) return scale_on_gpus_;
     const ShardingPtr sharding = intern({}, at::kFloat, Layout::replicated(mesh, 0));
     Blocks blocks;

@@ -67,6 +67,7 @@ std::vector<Work> works(const std::string& device) {
             {"remat", compare_remat},
             {"logits", compare_logits},
             {"invariant", compare_invariant},
+            {"pipeline", compare_pipeline},
             {"serving", compare_serving}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};

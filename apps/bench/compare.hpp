@@ -71,6 +71,9 @@ void compare_logits(CompareRun& run);
 /// Compares steps with world_size_invariant on 8 virtual devices with the default ones and with
 /// steps on blocks per device: of the MLP and the miniature GPT.
 void compare_invariant(CompareRun& run);
+/// Compares pipeline_works(): a step in four stages on virtual devices of one process with the
+/// steps without stages that make one update.
+void compare_pipeline(CompareRun& run);
 /// Compares our HTTP server with uvicorn, starlette and ONNX Runtime under wrk's load.
 void compare_serving(CompareRun& run);
 /// Compares fit, which copies batches to the device, with steps on data that are already there.

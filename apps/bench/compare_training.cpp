@@ -175,6 +175,25 @@ void compare_invariant(CompareRun& run) {
   }
 }
 
+void compare_pipeline(CompareRun& run) {
+  const std::vector<StepWork> works = pipeline_works();
+  const auto contender = [](const StepWork& work, const std::string& who) {
+    return own_contender(work.name, who, {work.name, "--device", "cpu", "--way", "fit"});
+  };
+  // Steps are long, so that fewer suffice.
+  const Figures figures =
+      take_turns({contender(works[0], "ours, 4 stages, 4 microbatches"),
+                  contender(works[1], "ours, 1 device, 4 accumulated steps")},
+                 {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 8, 4)});
+  const Figure& staged = figures.at(works[0].name);
+  Figure update = figures.at(works[1].name);
+  for (double& round : update.rounds) {
+    round *= static_cast<double>(works[0].batch_size) / static_cast<double>(works[1].batch_size);
+  }
+  run.comparison.add_own(works[0].title, staged);
+  run.comparison.add_other(update, ratio(staged, update, 1.25));
+}
+
 void compare_attention(CompareRun& run) {
   std::vector<Contender> all = {own_contender("own", "ours", {"attention"})};
   run.add_peer(all, "torch", "torch", ", SDPA", "torch_attention.py", {});

@@ -316,6 +316,35 @@ std::vector<StepWork> logits_works() {
   return {parts, whole};
 }
 
+std::vector<StepWork> pipeline_works() {
+  const gpt::ModelSize size{.blocks = 8,
+                            .heads = 3,
+                            .head_dim = 64,
+                            .width = 192,
+                            .hidden = 768,
+                            .length = 128,
+                            .vocabulary = 2000,
+                            .dropout = 0,
+                            .pre_norm = true};
+  static constexpr int64_t batch = 16, microbatches = 4;
+  const std::string title = "GPT 8 x 192, 128 words, batch 16";
+  StepWork staged = gpt_work("gpt_stages", title, size, batch);
+  staged.model = [made = staged.model](const LayoutMap&) {
+    LayoutMap layouts(create_mesh({{"stage", 4}}, virtual_cpus(4)));
+    layouts.set_pipeline({.microbatches = microbatches, .schedule = "1f1b"});
+    return made(layouts);
+  };
+  StepWork accumulated = gpt_work("gpt_accumulated", title, size, batch / microbatches);
+  accumulated.model = [size](const LayoutMap& layouts) -> ModelHandle {
+    const Functional model = gpt::gpt_model(size);
+    model.compile({.optimizer = Adam(1e-3, {.gradient_accumulation_steps = microbatches}),
+                   .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                   .layouts = layouts});
+    return model;
+  };
+  return {staged, accumulated};
+}
+
 std::vector<StepWork> step_works(const std::string& device) {
   const bool small = device == "cpu";
   return {mnist_work("mlp", "MLP 784-700-500-10", mlp_model),
@@ -334,8 +363,9 @@ std::vector<StepWork> step_works(const std::string& device) {
 
 StepWork find_step_work(const std::string& name, const std::string& device) {
   std::vector<StepWork> all = step_works(device);
-  for (const auto& list : {transformer_works(), vision_works(), recurrent_works(),
-                           embedding_works(), inference_works(), remat_works(), logits_works()}) {
+  for (const auto& list :
+       {transformer_works(), vision_works(), recurrent_works(), embedding_works(),
+        inference_works(), remat_works(), logits_works(), pipeline_works()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   const auto found =

@@ -50,6 +50,11 @@ std::vector<StepWork> remat_works();
 /// words, whose loss computes the logits of some rows at a time, and the same with whole logits.
 std::vector<StepWork> logits_works();
 
+/// Returns the works of `bench compare --work pipeline`, for CPUs: a GPT in four stages, whose
+/// batches pass in four microbatches, and the same on one device, which accumulates the gradients
+/// of four batches of a quarter of the rows.
+std::vector<StepWork> pipeline_works();
+
 /// Returns the work of that name from any list. Throws ConfigError for an unknown name.
 StepWork find_step_work(const std::string& name, const std::string& device);
 

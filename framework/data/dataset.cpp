@@ -49,7 +49,7 @@ HeldRows held_rows(int64_t rows, const LayoutMap& layouts) {
   if (mesh.local_ids().empty()) return some;
   const std::vector<Layout> list = row_layouts(layouts);
   if (list.empty()) return all;
-  const int64_t microbatches = layouts.pipeline() ? layouts.pipeline()->microbatches : 1;
+  const int64_t microbatches = layouts.microbatches_of(rows);
   Interval whole = {rows, 0};
   for (const Layout& layout : list) {
     // The positions of this process among those that share the rows of a microbatch.

@@ -500,6 +500,16 @@ void LayoutMap::check_remat_used(const std::vector<std::string>& layers) const {
   }
 }
 
+int64_t LayoutMap::microbatches_of(int64_t rows) const {
+  if (!pipeline_) return 1;
+  const int batch = mesh_.find("batch");
+  int64_t shards = batch < 0 ? 1 : mesh_.dim_size(batch);
+  for (const auto& [name, spec] : data_) {
+    if (!spec.empty()) shards = std::max(shards, Layout(spec, mesh_).num_shards(0));
+  }
+  return std::clamp<int64_t>(rows / shards, 1, pipeline_->microbatches);
+}
+
 Layout LayoutMap::data_layout(const std::string& name, int64_t rank, size_t index) const {
   require_mesh(*this);
   const std::vector<std::string>* const names = name == "x"   ? &inputs_

@@ -176,6 +176,9 @@ class LayoutMap {
   /// LayoutError for an unknown dimension, one that a layout of the map names, or an invalid rule.
   void set_pipeline(PipelineParallelOptions pipeline);
   const std::optional<PipelineParallelOptions>& pipeline() const { return pipeline_; }
+  /// Returns the microbatches of a batch of `rows` rows: those of the pipeline, or fewer, so that
+  /// each has a row for every shard of the data; at least 1. Without a pipeline 1.
+  int64_t microbatches_of(int64_t rows) const;
   /// Returns the stage that the pipeline's rules give to the path of a weight or layer. A rule with
   /// the exact path comes first. Throws LayoutError if several expressions give different stages
   /// under OnMultiple::error; otherwise the first counts.

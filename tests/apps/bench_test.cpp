@@ -250,6 +250,20 @@ TEST_CASE("bench compare times steps with world_size_invariant beside others", "
   }
 }
 
+TEST_CASE("bench compare times a pipeline beside steps without stages", "[bench][nightly]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--work", "pipeline", "--rounds", "1", "--steps", "1", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["own"] == true);
+  CHECK(rows[1]["ours_to_it"].get<double>() > 0);
+  CHECK(rows[1]["at_most"] == 1.25);
+}
+
 TEST_CASE("bench compare --work serving says that it needs wrk", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--work", "serving"}, {{"PATH", "/none"}});

@@ -32,6 +32,17 @@ TEST_CASE("a layout map has the options of a pipeline") {
   CHECK(layouts.on_mesh(staged()).pipeline() == layouts.pipeline());
 }
 
+TEST_CASE("a batch of few rows has fewer microbatches") {
+  LayoutMap layouts(staged());
+  CHECK(layouts.microbatches_of(1000) == 1);
+  layouts.set_pipeline({.microbatches = 8});
+  const std::vector<int64_t> rows = {1, 2, 3, 4, 15, 16, 17, 1000};
+  std::vector<int64_t> microbatches;
+  for (const int64_t count : rows) microbatches.push_back(layouts.microbatches_of(count));
+  CHECK(microbatches == std::vector<int64_t>{1, 1, 1, 2, 7, 8, 8, 8});
+  CHECK(layouts.microbatches_of(0) == 1);
+}
+
 TEST_CASE("rules find the stage of a path") {
   LayoutMap layouts(staged());
   layouts.set_pipeline(

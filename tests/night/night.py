@@ -22,6 +22,7 @@ import io_step  # noqa: F401
 import mutate_step  # noqa: F401
 import crash_step  # noqa: F401
 import serve_step  # noqa: F401
+import pipeline_step  # noqa: F401
 import soak_step  # noqa: F401
 import sanitizer_steps  # noqa: F401
 

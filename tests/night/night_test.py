@@ -17,6 +17,7 @@ import malloc_step
 import mutate_step
 import mutator
 import night
+import pipeline_step
 import programs
 import samples
 import sanitizer_steps
@@ -197,6 +198,31 @@ def test_judges(folder):
           "the newest checkpoint says the number of steps")
 
 
+def test_pipeline():
+    drawn = {pipeline_step.draw(random.Random(number)) for number in range(300)}
+    check({one.split(":")[1] for one in drawn} ==
+          {"gpipe", "1f1b", "interleaved", "zb_h1", "zb_v"} and
+          {one.split(":")[3] for one in drawn} == {"stage=4", "stage=2,batch=2"},
+          f"{len(drawn)} pipelines of all schedules are drawn")
+    training = "mlp:1f1b:4:stage=2,batch=2"
+    right = programs.Ended(0, f"{training} equal\n" * pipeline_step.TRAININGS, "")
+    check(pipeline_step.judge([right] * 4, training) == [], "equal trainings are right")
+    for wrong in (programs.Ended(0, right.out, "", hang=True), programs.Ended(3, right.out, "x"),
+                  programs.Ended(0, f"{training} loss of step 3: 1, not 2\n", "")):
+        check(len(pipeline_step.judge([right, wrong], training)) == 1, f"not {wrong.describe()}")
+    killed = programs.Ended(-9, "", "")
+    named = programs.Ended(3, "", "error: rank 1 (pid 77) was lost in step 4\n")
+    judge = pipeline_step.judge_killed
+    check(judge([named, killed, named, named], 1, 77, 2) == [] and
+          judge([right, killed, right, right], 1, 77, 2) == [], "a killed rank is named")
+    check(len(judge([named, killed, named, named], 1, 77, 6)) == 1, "but no later than in 5 s")
+    for wrong in (programs.Ended(3, "", "error: rank 2 (pid 78) was lost\n"),
+                  programs.Ended(3, "", ""), programs.Ended(-9, "", "", hang=True),
+                  programs.Ended(3, "", named.err * 2)):
+        check(len(judge([wrong, killed, named, named], 1, 77, 2)) == 1,
+              f"not named: {wrong.describe()}")
+
+
 def test_commands():
     header = {"command": "c++ -x c++-header -o CMakeFiles/t.dir/pch.gch -c pch.cxx"}
     source = {"command": "c++ -o CMakeFiles/t.dir/a.o -c a.cpp"}
@@ -303,6 +329,7 @@ def main():
         test_spread(folder)
         test_mutator()
         test_judges(folder)
+        test_pipeline()
         test_commands()
         test_image(folder)
         test_failing_calls(folder)

@@ -68,6 +68,28 @@ TEST_CASE("a gradient that overflows on one device skips the step on all and hal
   CHECK(scaled->iterations() == 3);
 }
 
+TEST_CASE("a gradient that overflows on one stage skips the step on all") {
+  const Mesh stages = create_mesh({{"stage", 2}, {"batch", 2}});
+  std::vector<Variable> weights;
+  for (const int64_t stage : {0, 1}) {
+    const Layout layout = Layout::replicated(stages.view({{"stage", stage}}), 1);
+    weights.emplace_back("dense/bias", pack(at::ones({3}), layout));
+  }
+  const LossScaleOptimizer scaled(SGD(1.0), {.initial_scale = 4});
+  const auto step = [&](double first, double second) {
+    const DTensor a = pack(at::full({3}, first), weights[0].layout());
+    const DTensor b = pack(at::full({3}, second), weights[1].layout());
+    scaled->apply({a, b}, weights);
+  };
+  step(1, std::numeric_limits<double>::infinity());
+  step(std::numeric_limits<double>::quiet_NaN(), 1);
+  CHECK(scaled.dynamic_scale() == 1);
+  for (const Variable& w : weights) CHECK(difference(w.value().full(), at::ones({3})) == "");
+  step(1, 2);
+  CHECK(difference(weights[0].value().full(), at::zeros({3})) == "");
+  CHECK(difference(weights[1].value().full(), at::full({3}, -1)) == "");
+}
+
 TEST_CASE("whether gradients are finite costs one reduction for all with one sharding") {
   const std::vector<Variable> weights = {weight("a/kernel"), weight("b/kernel")};
   const LossScaleOptimizer scaled(SGD(1.0));

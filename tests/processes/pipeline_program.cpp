@@ -14,10 +14,12 @@
 
 #include "apps/common/run_app.hpp"
 #include "tests/apps/gpt_sample.hpp"
+#include "tests/processes/naps.hpp"
 #include "tests/processes/planted_fault.hpp"
 #include "tests/support/checkpoint_model.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/dtype_scope.hpp"
+#include "tests/support/masked_experts.hpp"
 #include "tests/support/seed_scope.hpp"
 #include "tests/support/small_model.hpp"
 
@@ -68,6 +70,11 @@ Network network_of(const std::string& name, const LayoutMap& layouts) {
     const at::Tensor rows = gpt_words(14, size);
     return {model, TensorDataset(gpt_batch(rows, 0, 10)), TensorDataset(gpt_batch(rows, 10, 4))};
   }
+  if (name == "masked") {
+    const Functional model = masked_experts();
+    model.compile(masked_compile(layouts));
+    return {model, TensorDataset(masked_rows(15)), TensorDataset(masked_rows(7))};
+  }
   const Sequential model = small_model();
   CompileOptions options = small_compile(layouts);
   options.optimizer = Adam(1e-2, {.global_clipnorm = 0.5});
@@ -99,11 +106,22 @@ std::string weights_difference(const ModelHandle& actual, const ModelHandle& exp
   return "";
 }
 
+void build(const Network& network, const std::string& name, int64_t rows) {
+  if (name == "masked") return network.model->build(Shapes{{rows, 7}, {rows, 7}});
+  network.model.build({rows, name == "gpt" ? odd_gpt(true).length : 18});
+}
+
 /// Builds a network that is not trained yet.
 Network built(const std::string& name, const LayoutMap& layouts) {
   const Network network = network_of(name, layouts);
-  network.model.build({6, name == "gpt" ? odd_gpt(true).length : 18});
+  build(network, name, 6);
   return network;
+}
+
+/// The rule of a weight that a mesh dimension "model" shards.
+std::string sharded_weight(const std::string& name) {
+  if (name == "masked") return "block_1/up/kernel";
+  return name == "gpt" ? "block_\\d+/up/kernel" : "hidden_1/kernel";
 }
 
 /// Writes a checkpoint of the stages, and reads it on one device and on two that share a weight;
@@ -114,7 +132,7 @@ std::string files_difference(const std::string& name, const Network& staged, con
   const std::string path = folder + "/staged";
   Checkpoint(staged.model).save(path);
   LayoutMap two(create_mesh({{"model", 2}}));
-  two[name == "gpt" ? "block_\\d+/up/kernel" : "hidden_1/kernel"] = {unsharded, "model"};
+  two[sharded_weight(name)] = {unsharded, "model"};
   for (const LayoutMap& layouts : {LayoutMap(create_mesh({{"batch", 1}})), two}) {
     const Network read = built(name, layouts);
     Checkpoint(read.model).restore(path);
@@ -135,16 +153,17 @@ std::string training_difference(const Training& training, const DistributedOptio
   const Network plain = network_of(training.network, LayoutMap(create_mesh({{"batch", 1}})));
   const MeshDims dims = parse_mesh_dims(training.mesh);
   LayoutMap layouts(create_distributed_mesh(dims, distributed));
-  const bool gpt = training.network == "gpt";
   if (layouts.mesh().find("model") >= 0) {
-    layouts[gpt ? "block_\\d+/up/kernel" : "hidden_1/kernel"] = {unsharded, "model"};
+    layouts[sharded_weight(training.network)] = {unsharded, "model"};
   }
   layouts.set_pipeline({.microbatches = training.microbatches, .schedule = training.schedule});
   const Network staged = network_of(training.network, layouts);
-  const FitOptions options = {
-      .batch_size = gpt ? 6 : 23, .epochs = 2, .verbose = 0, .validation_data = staged.validation};
-  staged.model.build({options.batch_size, gpt ? odd_gpt(true).length : 18});
-  plain.model.build({options.batch_size, gpt ? odd_gpt(true).length : 18});
+  const FitOptions options = {.batch_size = training.network == "mlp" ? 23 : 6,
+                              .epochs = 2,
+                              .verbose = 0,
+                              .validation_data = staged.validation};
+  build(staged, training.network, options.batch_size);
+  build(plain, training.network, options.batch_size);
   staged.model.set_weights(plain.model.get_weights());
   const History expected = plain.model.fit(plain.data, options);
   const History actual = staged.model.fit(staged.data, options);
@@ -191,6 +210,35 @@ void measure(const std::string& how, int64_t stages, const DistributedOptions& d
   std::printf("%s %.0f %.0f\n", how.c_str(), peak.activations, peak.gradients);
 }
 
+/// Trains layers that sleep, one for each stage, and prints the begin and end of each nap of a
+/// step: "SCHEDULE:MICROBATCHES".
+void take_naps(const std::string& how, int64_t devices, std::chrono::milliseconds time,
+               const DistributedOptions& distributed) {
+  constexpr int64_t units = 8;
+  const std::string schedule = how.substr(0, how.find(':'));
+  const int64_t microbatches = std::stoll(how.substr(how.find(':') + 1));
+  const bool two = schedule == "interleaved" || schedule == "zb_v";
+  std::vector<LayerHandle> layers = {Dense(units, {.name = "first"})};
+  std::vector<std::string> begins;
+  for (int64_t stage = 0; stage < (two ? 2 : 1) * devices; ++stage) {
+    layers.push_back(nap(str("nap_", stage), time));
+    if (stage > 0) begins.push_back(str("nap_", stage));
+  }
+  LayoutMap layouts(create_distributed_mesh({{"stage", devices}}, distributed));
+  layouts.set_pipeline({.microbatches = microbatches, .schedule = schedule, .split = begins});
+  const Sequential model(layers);
+  model.compile({.optimizer = SGD(0.01), .loss = MeanSquaredError(), .layouts = layouts});
+  const at::Tensor data = at::ones({microbatches, units}, at::kDouble);
+  const Examples batch = {.x = {data}, .y = {data}};
+  model.train_on_batch(batch);
+  taken_naps();
+  model.train_on_batch(batch);
+  for (const NapTime& nap : taken_naps()) {
+    std::printf("%s %lld %lld\n", how.c_str(), static_cast<long long>(nap.begin),
+                static_cast<long long>(nap.end));
+  }
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const DTypeScope doubles("float64");
@@ -205,6 +253,11 @@ int run(int argc, char** argv) {
   }
   std::istringstream measured(arguments.text("measured"));
   for (std::string how; measured >> how;) measure(how, arguments.number("stages", 2), options);
+  std::istringstream naps(arguments.text("naps"));
+  const std::chrono::milliseconds time(arguments.number("milliseconds", 20));
+  for (std::string how; naps >> how;) {
+    take_naps(how, arguments.number("stages", 2), time, options);
+  }
   return 0;
 }
 

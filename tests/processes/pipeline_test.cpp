@@ -1,12 +1,14 @@
 // Stages on 2 and 4 processes: each process compares its losses, weights, metrics, predictions and
 // files with those of one device.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/pipeline/make_schedule.hpp>
+#include <tessera/framework/pipeline/simulate_schedule.hpp>
 
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
@@ -53,6 +55,8 @@ Texts trainings(int count) {
       all.push_back(str("mlp", how, "batch=2,stage=2"));
       all.push_back(str("gpt", how, "stage=", count));
       all.push_back(str("gpt", how, "stage=2,batch=2,model=2"));
+      all.push_back(str("masked", how, "stage=", count));
+      all.push_back(str("masked", how, "stage=2,batch=2"));
     }
   }
   for (const char* const schedule : {"interleaved", "zb_v"}) {
@@ -60,6 +64,7 @@ Texts trainings(int count) {
       const std::string how = str("gpt:", schedule, ":", microbatches, ":");
       all.push_back(str(how, "stage=2,batch=2"));
       all.push_back(str(how, "stage=4"));
+      all.push_back(str("masked:", schedule, ":", microbatches, ":stage=2,batch=2"));
     }
   }
   return all;
@@ -101,7 +106,55 @@ double microbatches_held(const PipelineSchedule& schedule, size_t device) {
   return double(most) / double(schedule.chunks());
 }
 
+/// The naps of a step: of one process.
+using Naps = std::vector<std::pair<int64_t, int64_t>>;
+
+/// Runs a step whose stages sleep on `count` processes; returns each one's naps.
+std::vector<Naps> naps_of(int count, const std::string& how) {
+  Processes processes(count, app_path("pipeline_program"),
+                      {str("stages=", count), "naps=" + how, "milliseconds=20"});
+  std::vector<Naps> all;
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
+    CAPTURE(how, end.err);
+    REQUIRE(end.exit_code == 0);
+    std::istringstream lines(end.out);
+    std::string name;
+    all.emplace_back();
+    for (int64_t begin = 0, finish = 0; lines >> name >> begin >> finish;) {
+      all.back().emplace_back(begin, finish);
+    }
+  }
+  return all;
+}
+
+/// Returns the part of the time from the first nap to the last that a process is awake, on average.
+double idle_share(const std::vector<Naps>& naps) {
+  int64_t first = naps[0][0].first, last = 0, asleep = 0;
+  for (const Naps& here : naps) {
+    for (const auto& [begin, end] : here) {
+      first = std::min(first, begin);
+      last = std::max(last, end);
+      asleep += end - begin;
+    }
+  }
+  return 1 - double(asleep) / double(last - first) / double(naps.size());
+}
+
+/// Whether two processes slept at the same time.
+bool overlap(const Naps& a, const Naps& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& one) {
+    return std::any_of(b.begin(), b.end(), [&](const auto& other) {
+      return one.first < other.second && other.first < one.second;
+    });
+  });
+}
+
 }  // namespace
+
+TEST_CASE("masks, documents and losses of experts in stages on 2 and 4 processes") {
+  check_trainings(2, true, {"masked:1f1b:4:stage=2", "masked:zb_v:3:stage=2"});
+  check_trainings(4, true, {"masked:zb_h1:3:stage=2,batch=2"});
+}
 
 TEST_CASE("stages on 2 and 4 processes train as one device does: pipelines drawn by a seed") {
   const uint64_t seed = seed_of_run();
@@ -149,6 +202,32 @@ TEST_CASE("stages on 2 and 4 processes train as one device does", "[nightly]") {
     for (const bool shared_memory : {true, false}) {
       check_trainings(count, shared_memory, trainings(count));
     }
+  }
+}
+
+TEST_CASE("stages work at the same time, and are idle about as long as their schedule says",
+          "[nightly]") {
+  constexpr int64_t microbatches = 16;
+  for (const int count : {2, 4}) {
+    std::map<std::string, double> idle;
+    for (const char* const schedule : {"gpipe", "1f1b", "interleaved", "zb_h1", "zb_v"}) {
+      const ScheduleOptions options{
+          .name = schedule, .devices = count, .microbatches = microbatches};
+      const PipelineSchedule made = make_schedule(options);
+      const double planned = simulate_schedule(made, equal_costs(made)).idle_share;
+      const std::vector<Naps> naps = naps_of(count, str(schedule, ":", microbatches));
+      CAPTURE(count, schedule, planned);
+      for (const Naps& here : naps) {
+        REQUIRE(here.size() == size_t(3 * made.chunks() * microbatches));
+      }
+      for (size_t p = 1; p < naps.size(); ++p) CHECK(overlap(naps[p - 1], naps[p]));
+      idle[schedule] = idle_share(naps);
+      CAPTURE(idle[schedule]);
+      CHECK(1 - idle[schedule] >= 0.85 * (1 - planned));
+      CHECK(idle[schedule] >= planned - 0.01);
+    }
+    CHECK(idle["zb_v"] < idle["zb_h1"]);
+    CHECK(idle["zb_h1"] < idle["1f1b"]);
   }
 }
 

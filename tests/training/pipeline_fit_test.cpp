@@ -89,4 +89,17 @@ TEST_CASE("a model whose layers need all rows of a batch is refused in stages", 
                     Contains("moments") && Contains("LayerNormalization"));
 }
 
+TEST_CASE("a layer that keeps its states between batches is refused in stages", "[pipeline]") {
+  LayoutMap layouts(create_mesh({{"stage", 2}, {"batch", 1}}));
+  layouts.set_pipeline({.microbatches = 4});
+  const Sequential model(
+      {LSTM(6, {.stateful = true, .name = "memory"}), Dense(5, {.name = "logits"})});
+  model.compile({.optimizer = SGD(0.1),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = layouts});
+  const TensorDataset data(at::ones({24, 3, 4}), at::zeros({24}, at::kLong));
+  CHECK_THROWS_WITH(model.fit(data, {.batch_size = 8, .verbose = 0}),
+                    Contains("memory") && Contains("stateful"));
+}
+
 }  // namespace pipeline_fit_test

@@ -68,6 +68,25 @@ bool is_own(const at::Tensor& block) {
   return block.use_count() == 1 && block.has_storage() && block.storage().use_count() == 1;
 }
 
+/// Returns totals in the dtype of their value.
+Blocks rounded(Blocks totals, const Sharding& sharding) {
+  for (size_t b = 0; b < totals.size(); ++b) {
+    if (!totals[b].defined()) continue;
+    const DeviceMemory::For memory(sharding.blocks[b].devices.front());
+    const DeviceMemory::As gradients(MemoryUse::gradients);
+    totals[b] = totals[b].to(sharding.dtype);
+  }
+  return totals;
+}
+
+/// Returns a value without partial sums; `here`: whether this process holds some of it.
+DTensor resolved(const DTensor& value, bool here) {
+  const Layout layout = value.layout().resolved();
+  if (layout == value.layout()) return value;
+  return here ? relayout_value(value, layout)
+              : DTensor(intern(value.shape(), value.dtype(), layout), {});
+}
+
 /// Visits the tensors of a batch in the order in which a graph numbers them.
 template <class Visit>
 void each_of_batch(const Batch& batch, const Visit& visit) {
@@ -266,12 +285,14 @@ void PipelineStep::run_once(NodeTurn turn, int64_t step) {
     }
     std::vector<DTensor> in;
     for (const Operand& operand : node.in) in.push_back(at_stage(operand, stage, all_rows));
-    if (!parts_.meshes.is_here(stage)) {
-      for (int32_t out : node.out) once_[size_t(out)] = elsewhere(out, mesh);
-      continue;
+    const bool here = parts_.meshes.is_here(stage);
+    const std::vector<DTensor> out = here ? compute(n, in, mesh, 0) : std::vector<DTensor>();
+    for (size_t o = 0; o < node.out.size(); ++o) {
+      DTensor& value = once_[size_t(node.out[o])];
+      value = here ? out[o] : elsewhere(node.out[o], mesh);
+      // What reads a sum over all rows, such as a count, does not know of microbatches.
+      if (all_rows) value = resolved(value, here);
     }
-    std::vector<DTensor> out = compute(n, in, mesh, 0);
-    for (size_t o = 0; o < out.size(); ++o) once_[size_t(node.out[o])] = std::move(out[o]);
   }
 }
 
@@ -349,10 +370,12 @@ void PipelineStep::add_to_total(int32_t number, const DTensor& value) {
   const Blocks& addends = value.stored_blocks();
   total.resize(addends.size());
   for (size_t b = 0; b < addends.size(); ++b) {
-    const at::Tensor& addend = addends[b];
-    if (!addend.defined()) continue;
+    if (!addends[b].defined()) continue;
     const DeviceMemory::For memory(value.sharding()->blocks[b].devices.front());
     const DeviceMemory::As gradients(MemoryUse::gradients);
+    // A sum in float16 or bfloat16 would lose what is small beside it.
+    const bool narrow = at::isReducedFloatingType(addends[b].scalar_type());
+    const at::Tensor addend = narrow ? addends[b].to(at::kFloat) : addends[b];
     if (!total[b].defined()) {
       total[b] = addend;
     } else if (total[b].is_sparse() && addend.is_sparse()) {
@@ -383,7 +406,7 @@ void PipelineStep::end_turns() {
     if (!parts_.meshes.is_here(stage)) {
       once_[v] = elsewhere(number, parts_.meshes.weights_of(stage));
     } else if (summed && once_[v].defined()) {
-      once_[v] = DTensor(once_[v].sharding(), std::move(totals_[v]));
+      once_[v] = DTensor(once_[v].sharding(), rounded(std::move(totals_[v]), *once_[v].sharding()));
     } else if (parts_.meshes.microbatches() == 1 && !kept_[v].empty()) {
       once_[v] = parts_.meshes.value_on(kept_[v][0], parts_.meshes.weights_of(stage));
     }

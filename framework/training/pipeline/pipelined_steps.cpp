@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/transfer.hpp>
@@ -41,6 +42,27 @@ PipelineSchedule forward_schedule(const PipelineSchedule& training) {
     }
   }
   return forward;
+}
+
+/// Returns the actions of the first microbatches of a schedule.
+PipelineSchedule first_microbatches(PipelineSchedule schedule, int64_t microbatches) {
+  schedule.microbatches = microbatches;
+  for (std::vector<PipelineAction>& actions : schedule.actions) {
+    std::erase_if(actions,
+                  [&](const PipelineAction& action) { return action.microbatch >= microbatches; });
+  }
+  return schedule;
+}
+
+/// Throws ConfigError for a layer that keeps values of rows for the next batch, which planning
+/// leaves out.
+void refuse_states(Layer& model) {
+  for (const auto& [path, layer] : layers_with_states(model)) {
+    if (layer->states().empty()) continue;
+    throw ConfigError(path, "a layer of a pipeline keeps nothing of a batch for the next one",
+                      "a stateful layer",
+                      "set stateful to false, or train the model without stages");
+  }
 }
 
 void add_paths(const Layer& layer, std::vector<std::string>& paths) {
@@ -98,19 +120,35 @@ std::vector<LayerCost> layer_costs(const StepGraph& graph, const std::vector<std
 }
 
 PipelinedSteps::PipelinedSteps(Layer& model, const LayoutMap& layouts, OptimizerHandle optimizer)
-    : model_(model),
-      layouts_(layouts),
-      optimizer_(std::move(optimizer)),
-      rows_(PipelineMeshes(layouts.mesh(), "", {0}, layouts.pipeline()->microbatches).rows()) {}
+    : model_(model), layouts_(layouts), optimizer_(std::move(optimizer)) {
+  rows_of(layouts_.mesh().size() * layouts_.pipeline()->microbatches);
+}
 
-Batch PipelinedSteps::pack(Examples&& examples) const {
+const Mesh& PipelinedSteps::rows_of(int64_t rows) {
+  const int64_t microbatches = layouts_.microbatches_of(rows);
+  const auto known = rows_.find(microbatches);
+  if (known != rows_.end()) return known->second;
+  const PipelineMeshes meshes(layouts_.mesh(), "", {0}, microbatches);
+  return rows_.emplace(microbatches, meshes.rows()).first->second;
+}
+
+const PipelineMeshes& PipelinedSteps::meshes_of(int64_t microbatches) {
+  const auto known = meshes_.find(microbatches);
+  if (known != meshes_.end()) return known->second;
+  const PipelineMeshes meshes(layouts_.mesh(), layouts_.pipeline()->stages, schedule_->device_of,
+                              microbatches);
+  return meshes_.emplace(microbatches, meshes).first->second;
+}
+
+Batch PipelinedSteps::pack(Examples&& examples) {
   Batch batch;
   batch.rows = examples.rows();
+  const Mesh& rows = rows_of(batch.rows);
   const auto shard = [&](std::vector<at::Tensor>& tensors, const char* name,
                          std::vector<DTensor>& values) {
     for (at::Tensor& tensor : tensors) {
       const Layout data = layouts_.data_layout(name, tensor.dim(), values.size());
-      const Layout layout = with_microbatches(data, rows_);
+      const Layout layout = with_microbatches(data, rows);
       values.push_back(examples.part ? pack_rows(std::move(tensor), examples.part->rows,
                                                  examples.part->of, layout)
                                      : tessera::pack(std::move(tensor), layout));
@@ -119,7 +157,7 @@ Batch PipelinedSteps::pack(Examples&& examples) const {
   };
   // Shards that the data have made themselves are those of a batch without microbatches.
   for (const DTensor& x : examples.placed_x) {
-    batch.x.push_back(copy_to_mesh_value(x, with_microbatches(x.layout(), rows_)));
+    batch.x.push_back(copy_to_mesh_value(x, with_microbatches(x.layout(), rows)));
     DeviceMemory::label(batch.x.back(), MemoryUse::batch);
   }
   shard(examples.x, "x", batch.x);
@@ -128,13 +166,13 @@ Batch PipelinedSteps::pack(Examples&& examples) const {
   return batch;
 }
 
-RecordedStep PipelinedSteps::record(const Batch& batch, const PlanStep& plan) const {
+RecordedStep PipelinedSteps::record(const Batch& batch, const PlanStep& plan) {
   std::vector<Variable> known = model_.weights();
   if (optimizer_) {
     const std::vector<Variable> owned = optimizer_->variables();
     known.insert(known.end(), owned.begin(), owned.end());
   }
-  return record_step(rows_, batch, known, plan);
+  return record_step(rows_of(batch.rows), batch, known, plan);
 }
 
 PipelinePlan PipelinedSteps::planned(const RecordedStep& recorded) const {
@@ -149,6 +187,7 @@ PipelinePlan PipelinedSteps::planned(const RecordedStep& recorded) const {
 
 /// Divides the model by what its layers cost in a step.
 void PipelinedSteps::divide(const RecordedStep& recorded) {
+  refuse_states(model_);
   std::vector<std::string> paths;
   for (const Variable& weight : model_.weights()) paths.push_back(weight.path());
   add_paths(model_, paths);
@@ -158,8 +197,6 @@ void PipelinedSteps::divide(const RecordedStep& recorded) {
     stages_.emplace_back(plan.layers[l], static_cast<int32_t>(plan.split.stage_of[l]));
   }
   schedule_ = plan.schedule;
-  meshes_.emplace(layouts_.mesh(), plan.options.stages, schedule_->device_of,
-                  plan.options.microbatches);
   place_weights();
 }
 
@@ -167,13 +204,14 @@ PipelinedSteps::Plan PipelinedSteps::plan(const Examples& sample, int64_t rows,
                                           const PlanStep& plan) {
   Batch batch;
   batch.rows = rows;
+  const Mesh& mesh = rows_of(rows);
   const auto shaped = [&](const std::vector<at::Tensor>& tensors, const char* name,
                           std::vector<DTensor>& values) {
     for (const at::Tensor& tensor : tensors) {
       Shape shape = tensor.sizes().vec();
       shape[0] = rows;
       const Layout data = layouts_.data_layout(name, tensor.dim(), values.size());
-      values.emplace_back(intern(shape, tensor.scalar_type(), with_microbatches(data, rows_)),
+      values.emplace_back(intern(shape, tensor.scalar_type(), with_microbatches(data, mesh)),
                           Blocks());
     }
   };
@@ -181,7 +219,7 @@ PipelinedSteps::Plan PipelinedSteps::plan(const Examples& sample, int64_t rows,
   shaped(sample.y, "y", batch.y);
   shaped(sample.sample_weight, "sample_weight", batch.sample_weight);
   const RecordedStep recorded = record(batch, plan);
-  if (!meshes_) divide(recorded);
+  if (!schedule_) divide(recorded);
   return {to_string(planned(recorded)), recorded.graph.flops()};
 }
 
@@ -196,15 +234,17 @@ int32_t PipelinedSteps::stage_of(const std::string& weight) const {
 }
 
 void PipelinedSteps::place_weights() {
-  if (!meshes_) return;
+  if (!schedule_) return;
+  const PipelineMeshes& meshes = meshes_of(schedule_->microbatches);
   for (Variable weight : model_.weights()) {
-    weight.place(on_mesh(weight.placement(), meshes_->weights_of(stage_of(weight.path()))));
+    weight.place(on_mesh(weight.placement(), meshes.weights_of(stage_of(weight.path()))));
   }
   if (optimizer_) optimizer_->build(model_.trainable_weights());
 }
 
-PipelineSchedule PipelinedSteps::schedule_of(Phase phase) const {
-  return phase == Phase::train ? *schedule_ : forward_schedule(*schedule_);
+PipelineSchedule PipelinedSteps::schedule_of(Phase phase, int64_t microbatches) const {
+  const PipelineSchedule schedule = first_microbatches(*schedule_, microbatches);
+  return phase == Phase::train ? schedule : forward_schedule(schedule);
 }
 
 PipelineStep& PipelinedSteps::recorded(Phase phase, const Batch& batch, const PlanStep& plan) {
@@ -217,17 +257,15 @@ PipelineStep& PipelinedSteps::recorded(Phase phase, const Batch& batch, const Pl
     }
   }
   RecordedStep step = record(batch, plan);
-  if (!meshes_) divide(step);
+  if (!schedule_) divide(step);
   std::vector<int32_t> stages;
   for (const std::string& path : step.graph.variables) stages.push_back(stage_of(path));
   StagedStep staged = divide_into_stages(step.graph, 0, std::move(stages),
                                          static_cast<int32_t>(schedule_->stages()));
-  PipelineParts parts = {std::move(step.graph),
-                         std::move(step.results),
-                         std::move(step.variables),
-                         std::move(staged),
-                         *meshes_,
-                         schedule_of(phase)};
+  const int64_t microbatches = layouts_.microbatches_of(batch.rows);
+  PipelineParts parts = {std::move(step.graph),     std::move(step.results),
+                         std::move(step.variables), std::move(staged),
+                         meshes_of(microbatches),   schedule_of(phase, microbatches)};
   recorded_.push_back(
       {phase, shardings, std::move(trainable), std::make_unique<PipelineStep>(std::move(parts))});
   return *recorded_.back().step;

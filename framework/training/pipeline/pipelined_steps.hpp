@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,7 @@ class PipelinedSteps {
   PipelinedSteps(Layer& model, const LayoutMap& layouts, OptimizerHandle optimizer);
 
   /// Shards rows over microbatches, and then as the layouts say.
-  Batch pack(Examples&& examples) const;
+  Batch pack(Examples&& examples);
   /// Runs step number `step`. The first one divides the model into stages and moves its weights
   /// there; the first of each phase and shape of batch is recorded. Collective. Throws ConfigError
   /// for a model that cannot be divided or recorded.
@@ -62,16 +63,20 @@ class PipelinedSteps {
   void divide(const RecordedStep& recorded);
   int32_t stage_of(const std::string& weight) const;
   PipelineStep& recorded(Phase phase, const Batch& batch, const PlanStep& plan);
-  RecordedStep record(const Batch& batch, const PlanStep& plan) const;
-  PipelineSchedule schedule_of(Phase phase) const;
+  RecordedStep record(const Batch& batch, const PlanStep& plan);
+  PipelineSchedule schedule_of(Phase phase, int64_t microbatches) const;
+  /// Returns the mesh of the rows of a batch.
+  const Mesh& rows_of(int64_t rows);
+  /// Returns the meshes of a divided model for batches of this number of microbatches.
+  const PipelineMeshes& meshes_of(int64_t microbatches);
 
   Layer& model_;
   LayoutMap layouts_;
   OptimizerHandle optimizer_;
-  Mesh rows_;
+  std::map<int64_t, Mesh> rows_;                         ///< by microbatches
   std::vector<std::pair<std::string, int32_t>> stages_;  ///< by path of a layer of the model
   std::optional<PipelineSchedule> schedule_;             ///< that of training
-  std::optional<PipelineMeshes> meshes_;
+  std::map<int64_t, PipelineMeshes> meshes_;             ///< by microbatches
   std::vector<Recorded> recorded_;
 };
 

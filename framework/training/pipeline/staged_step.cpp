@@ -112,8 +112,10 @@ class StageDivision {
         here.place.empty() ? "pipeline" : here.place,
         "a layer of a pipeline computes each row of a batch without the rows of other microbatches",
         here.effect ? "a side effect on the rows" : here.name() + " over all rows",
-        "use LayerNormalization or GroupNormalization in place of BatchNormalization, or 1 "
-        "microbatch");
+        here.effect
+            ? "keep sums over the rows in place of the rows, or use 1 microbatch"
+            : "use LayerNormalization or GroupNormalization in place of BatchNormalization, or 1 "
+              "microbatch");
   }
 
   /// Sets the turns. Returns whether no node needs what is there only after its turn; otherwise
