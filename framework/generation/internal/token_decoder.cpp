@@ -99,7 +99,9 @@ std::vector<DTensor> TokenDecoder::outputs(const DTensor& tokens,
   // Calls on prompts differ in their lengths, and each is made once for a text. What a tape holds
   // must not be written in place.
   if (!cache || cache->empty() || tokens.size(1) > 1 || recording()) return call();
-  Batch batch{.x = {tokens}, .rows = tokens.size(0)};
+  Batch batch;
+  batch.x = {tokens};
+  batch.rows = tokens.size(0);
   for (DTensor& each : cache->call_inputs(tokens)) batch.x.push_back(std::move(each));
   return calls_.run(batch, call);
 }
