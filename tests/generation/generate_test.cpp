@@ -212,6 +212,14 @@ TEST_CASE("tokens are drawn from the top-k and top-p of the tempered probabiliti
   check({.temperature = 0.5, .top_k = 2}, {{1, 0.25 / 0.34}, {3, 0.09 / 0.34}});
   // Of the top 3, the first two have 0.8 / 0.95 = 0.842.
   check({.top_k = 3, .top_p = 0.83}, {{1, 0.625}, {3, 0.375}});
+  // Tokens beyond the first few hundred.
+  const std::vector<double> flat(1000, 0.5);
+  const std::vector<TokenChance> most = token_chances(flat, {.top_p = 0.7999});
+  REQUIRE(most.size() == 800);
+  for (size_t i = 0; i < most.size(); ++i) {
+    CHECK(most[i].token == int64_t(i));
+    CHECK(most[i].probability == Approx(1.0 / 800).epsilon(1e-12));
+  }
   // Of equal tokens, lower ids come first.
   logits = {1, 3, 3, 0, 3};
   check({}, {{1, 1}});

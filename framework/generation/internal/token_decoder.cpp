@@ -124,6 +124,10 @@ void TokenDecoder::call(const Columns& columns, const std::shared_ptr<KeyValueCa
     chosen = ops::take_along_axis(chosen, pack(at::tensor(last).reshape({rows, 1, 1}), batch), 1);
   }
   const at::Tensor known = known_tokens(chosen.full().select(1, 0).to(at::kDouble), options_);
+  if (std::all_of(columns.last.begin(), columns.last.end(), [](int64_t c) { return c >= 0; })) {
+    logits = known.contiguous();
+    return;
+  }
   if (!logits.defined()) logits = at::empty(known.sizes(), known.options());
   for (int64_t row = 0; row < rows; ++row) {
     if (columns.last[size_t(row)] >= 0) logits[row].copy_(known[row]);
