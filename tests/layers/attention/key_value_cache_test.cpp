@@ -180,11 +180,11 @@ TEST_CASE("layers of one call share positions, each in its batch's layout") {
     for (const bool sharded : {sharded_first, !sharded_first}) {
       const Layout layout = sharded ? rows : Layout::replicated(mesh, 3);
       const LayerHandle& layer = sharded ? LayerHandle(first) : LayerHandle(second);
-      const CachedSteps steps = cache.next_steps(*layer.layer(), pack(x, layout));
-      CHECK(steps.positions.layout() == Layout::from_axes(mesh, {layout.axis(0), {}}));
-      CHECK(at::equal(steps.positions.full(), expected));
+      const CachedSteps found = cache.next_steps(*layer.layer(), pack(x, layout));
+      CHECK(found.positions.layout() == Layout::from_axes(mesh, {layout.axis(0), {}}));
+      CHECK(at::equal(found.positions.full(), expected));
       int64_t end = 0;
-      steps.check_end([&](int64_t most) { end = most; });
+      found.check_end([&](int64_t most) { end = most; });
       CHECK(end == 7);
     }
   }
