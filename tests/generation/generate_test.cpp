@@ -500,7 +500,7 @@ TEST_CASE("a call that cannot be recorded runs as code, and says why") {
   };
   CHECK_THAT(records().why, Contains("Subclassed") && Contains("user-defined"));
   CHECK(records().replayed == 0);
-  model.compile({.layouts = one_device(), .record_steps = true});
+  model.compile({.record_steps = true, .layouts = one_device()});
   CHECK(records().replayed == 6);
   {
     const GradientTape tape;

@@ -231,7 +231,7 @@ void print_step_memory(const Mesh& mesh, const Arguments& arguments) {
 void print_texts(const Mesh& mesh) {
   set_dtype_policy(dtype_policy("float64"));
   const InitializerHandle wide = RandomNormal({.stddev = 0.8});
-  constexpr int64_t vocabulary = 23, width = 12;
+  constexpr int64_t vocabulary = 23, width = 16;
   const Sequential model({Embedding(vocabulary, width, {.embeddings_initializer = wide}),
                           TransformerBlock({.num_heads = 4,
                                             .hidden_dim = 16,
