@@ -64,6 +64,7 @@ std::vector<Work> works(const std::string& device) {
             {"recurrent", compare_recurrent},
             {"embedding", compare_embedding},
             {"inference", compare_inference},
+            {"generate", compare_generate},
             {"remat", compare_remat},
             {"logits", compare_logits},
             {"invariant", compare_invariant},

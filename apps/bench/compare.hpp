@@ -62,6 +62,8 @@ void compare_recurrent(CompareRun& run);
 void compare_embedding(CompareRun& run);
 /// Compares inference_works() with PyTorch and ONNX Runtime.
 void compare_inference(CompareRun& run);
+/// Compares generation_works() with transformers.
+void compare_generate(CompareRun& run);
 /// Compares time and memory of remat_works(): of steps that compute blocks again with steps that
 /// save them.
 void compare_remat(CompareRun& run);

@@ -18,6 +18,7 @@
 #include <tessera/tessera.hpp>
 
 #include "apps/bench/bench.hpp"
+#include "apps/bench/generation_works.hpp"
 #include "apps/bench/models.hpp"
 #include "apps/bench/op_works.hpp"
 #include "apps/bench/step_works.hpp"
@@ -271,6 +272,7 @@ TimedWork make_work(const WorkFlags& flags) {
   if (flags.work == "csv") return csv_work(flags);
   if (flags.work == "pictures") return pictures_work(flags);
   if (flags.work == "serving") return serving_work(flags);
+  if (flags.work.starts_with("generate")) return generation_work(flags);
   return flags.work == "memory" ? memory_work(flags) : first_step_work(flags);
 }
 
@@ -298,8 +300,9 @@ int compare_work(int argc, const char* const* argv) {
   app::AppOptions options =
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
   options.add_argument("WORK",
-                       "mlp, imdb, fit, cnn, text, csv, pictures, serving, attention, first-step "
-                       "or memory; with a device one of bench compare --device, or copy",
+                       "mlp, imdb, fit, cnn, text, csv, pictures, serving, attention, "
+                       "generate_small, generate_smol, first-step or memory; with a device one of "
+                       "bench compare --device, or copy",
                        flags.work);
   options.add({"device", "Work", "device type, instead of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});

@@ -32,6 +32,7 @@ const std::vector<PeerName>& peer_names() {
       {"jax", "JAX", {"jax", "optax"}},
       {"keras", "Keras", {"keras", "jax"}},
       {"pandas", "pandas", {"pandas"}},
+      {"transformers", "transformers", {"transformers", "torch"}},
       {"pillow", "PyTorch with Pillow", {"torch", "pillow"}},
       {"onnxruntime", "ONNX Runtime", {"onnxruntime", "torch"}},
       {"uvicorn",

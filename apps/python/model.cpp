@@ -35,14 +35,6 @@ using namespace detail;
 
 namespace {
 
-/// A model, and the layouts that compile() uses unless it is given others.
-struct PythonModel {
-  ModelHandle handle;
-  LayoutMap layouts = {};
-
-  DataNames names() const { return DataNames(handle.model()); }
-};
-
 using Self = nb::handle_t<PythonModel>;
 
 PythonModel& model_of(Self self) { return nb::cast<PythonModel&>(self); }

@@ -5,6 +5,7 @@
 #include <tessera/framework/nn/layer.hpp>
 
 #include "apps/python/errors.hpp"
+#include "apps/python/generation.hpp"
 #include "apps/python/layouts.hpp"
 #include "apps/python/model.hpp"
 
@@ -15,6 +16,7 @@ NB_MODULE(_tessera, module) {
   tessera::python::translate_errors();
   tessera::python::bind_meshes(module);
   tessera::python::bind_models(module);
+  tessera::python::bind_generation(module);
   module.def("set_random_seed", &tessera::set_random_seed, nb::arg("seed"),
              "Sets the seed of weights, of shuffling and of random layers "
              "(keras.utils.set_random_seed).");

@@ -57,6 +57,7 @@ class Continuation::Search {
   virtual bool complete() const = 0;
   virtual void step() = 0;
   virtual std::vector<GeneratedTokens> texts() const = 0;
+  virtual StepRecords step_records() const = 0;
 };
 
 /// Texts with one row each, whose tokens are the most probable ones or drawn.
@@ -91,6 +92,7 @@ class Continuation::Sampling final : public Search {
     }
   }
   std::vector<GeneratedTokens> texts() const override { return texts_; }
+  StepRecords step_records() const override { return decoder_.records(); }
 
  private:
   bool ended(const GeneratedTokens& text) const {
@@ -134,6 +136,7 @@ class Continuation::Beams final : public Search {
     for (const Text& text : texts_) best.push_back(best_of(text));
     return best;
   }
+  StepRecords step_records() const override { return decoder_.records(); }
 
  private:
   struct Text {
@@ -267,6 +270,8 @@ void Continuation::step() {
 }
 
 std::vector<GeneratedTokens> Continuation::texts() const { return search_->texts(); }
+
+StepRecords Continuation::step_records() const { return search_->step_records(); }
 
 std::vector<GeneratedTokens> generate(const ModelHandle& model,
                                       const std::vector<TokenIds>& prompts,

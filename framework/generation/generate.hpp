@@ -10,6 +10,7 @@
 
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/text/tokenizer.hpp>
+#include <tessera/framework/training/step_records.hpp>
 
 namespace tessera {
 
@@ -88,6 +89,9 @@ class Continuation {
   void step();
   /// Returns what was added so far; of a beam search, the best text so far.
   std::vector<GeneratedTokens> texts() const;
+  /// Returns how many calls on one further token were eager, captured and replayed, and why the
+  /// last one was eager: of a compiled model, in all texts since compile().
+  StepRecords step_records() const;
 
  private:
   class Search;

@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 
 #include <algorithm>
+#include <array>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -9,6 +10,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
@@ -65,7 +67,31 @@ void write_steps(const at::Tensor& block, const at::Tensor& steps, const int64_t
                                   steps.flatten(0, 1));
 }
 
+/// Writes values, in[0], into the memory in[2], from each row's first step on, in[1]. `blocks`: how
+/// the memory's steps are sharded, of as many steps as the values have.
+void write_memory(std::span<const DTensor> in, const ShardingPtr& blocks) {
+  const NoRecording no_tape;
+  const c10::InferenceMode inference;
+  resolve(in[0]);
+  const DTensor own = relayout_to(in[0], blocks);
+  const at::Tensor first = in[1].blocks()[0];
+  for (size_t b = 0; b < blocks->blocks.size(); ++b) {
+    if (blocks->blocks[b].empty) continue;
+    write_steps(in[2].blocks()[b], own.blocks()[b], first.const_data_ptr<int64_t>(),
+                blocks->blocks[b].intervals[0].lo);
+  }
+}
+
 }  // namespace
+
+void CachedSteps::check_end(const std::function<void(int64_t end)>& check) const {
+  const auto checked = [check, count = positions.size(1)](std::span<const DTensor> in) {
+    const at::Tensor rows = in[0].blocks()[0];
+    const int64_t* const begin = rows.const_data_ptr<int64_t>();
+    check(*std::max_element(begin, begin + rows.numel()) + count);
+  };
+  traced(std::span(&first, 1), checked, Changes::inputs);
+}
 
 KeyValueCache::KeyValueCache(int64_t capacity) : capacity_(capacity) {
   if (capacity >= 1) return;
@@ -81,6 +107,7 @@ void KeyValueCache::set_lengths(const std::vector<int64_t>& lengths) {
   }
   lengths_ = lengths;
   steps_.clear();
+  lent_ = false;
 }
 
 void KeyValueCache::select_rows(const std::vector<int64_t>& rows) {
@@ -118,41 +145,66 @@ CachedSteps KeyValueCache::make_steps(const std::vector<int64_t>& first, const D
     throw ConfigError("KeyValueCache", str("a row has at most ", capacity_, " steps, the capacity"),
                       str(end, " steps"), "make a cache of a larger capacity");
   }
+  // A recording would keep these positions.
+  stop_tracing("the positions of steps in a KeyValueCache were made");
   const at::Tensor rows = at::tensor(first);
   const std::vector<std::vector<int>> axes = {x.layout().axis(0), {}};
   return {host_input(rows, x.mesh()),
-          pack(rows.unsqueeze(1) + at::arange(count), Layout::from_axes(x.mesh(), axes)), end};
+          pack(rows.unsqueeze(1) + at::arange(count), Layout::from_axes(x.mesh(), axes))};
 }
 
-CachedSteps KeyValueCache::next_steps(const Layer& layer, const DTensor& x) {
+std::vector<int64_t> KeyValueCache::first_steps(const DTensor& x, int64_t seen) const {
   const auto rows = size_t(x.size(0));
   if (!lengths_.empty() && lengths_.size() != rows) {
     throw ConfigError("KeyValueCache", str("a batch has ", lengths_.size(), " rows, as before"),
                       str(rows), "make another cache for another batch");
   }
-  int64_t& seen = steps_[&layer];
   std::vector<int64_t> first = lengths_;
   first.resize(rows);
   for (int64_t& each : first) each += seen;
+  return first;
+}
+
+std::vector<DTensor> KeyValueCache::call_inputs(const DTensor& x) {
+  const std::vector<int64_t> first = first_steps(x, 0);
+  made_ = {};
+  made_ = {.first = first, .count = x.size(1), .steps = make_steps(first, x)};
+  lent_ = true;
+  std::vector<DTensor> inputs = {made_.steps.first, made_.steps.positions};
+  for (auto& [key, value] : values_) {
+    own_memory(value);
+    inputs.push_back(value);
+  }
+  return inputs;
+}
+
+CachedSteps KeyValueCache::next_steps(const Layer& layer, const DTensor& x) {
+  int64_t& seen = steps_[layer.serial()];
+  const std::vector<int64_t> first = first_steps(x, seen);
   const bool known = made_.steps.first.defined() && made_.first == first &&
-                     made_.count == x.size(1) && made_.layout == x.layout();
+                     made_.count == x.size(1) && made_.steps.first.mesh() == x.mesh();
   if (!known) {
     made_ = {};
-    made_ = {
-        .first = first, .count = x.size(1), .layout = x.layout(), .steps = make_steps(first, x)};
+    made_ = {.first = first, .count = x.size(1), .steps = make_steps(first, x)};
   }
   seen += x.size(1);
-  return made_.steps;
+  CachedSteps steps = made_.steps;
+  const Layout layout = Layout::from_axes(x.mesh(), {x.layout().axis(0), {}});
+  if (!(steps.positions.layout() == layout)) {
+    steps.positions = ops::relayout(steps.positions, layout);
+  }
+  return steps;
 }
 
 DTensor KeyValueCache::written(const Layer& layer, const std::string& name, const DTensor& value,
                                const CachedSteps& steps) {
-  stop_tracing("a KeyValueCache was written to");
-  const NoRecording no_tape;
-  const c10::InferenceMode inference;
-  resolve(value);
-  DTensor& all = values_[{&layer, name}];
-  if (!all.defined()) all = new_memory(value, capacity_);
+  DTensor& all = values_[{layer.serial(), name}];
+  if (!all.defined()) {
+    stop_tracing("a KeyValueCache got memory");
+    const NoRecording no_tape;
+    const c10::InferenceMode inference;
+    all = new_memory(value, capacity_);
+  }
   Shape expected = all.shape();
   expected[1] = value.size(1);
   if (value.shape() != expected || value.dtype() != all.dtype()) {
@@ -161,15 +213,11 @@ DTensor KeyValueCache::written(const Layer& layer, const std::string& name, cons
                      to_string(value.shape()), "make another cache for another batch");
   }
   if (is_abstract()) return all;
+  if (!lent_) own_memory(all);
   const ShardingPtr blocks = intern(expected, all.dtype(), all.layout(), all.sharding()->groups);
-  const DTensor own = relayout_to(value, blocks);
-  const at::Tensor first = steps.first.blocks()[0];
-  own_memory(all);
-  for (size_t b = 0; b < blocks->blocks.size(); ++b) {
-    if (blocks->blocks[b].empty) continue;
-    write_steps(all.blocks()[b], own.blocks()[b], first.const_data_ptr<int64_t>(),
-                blocks->blocks[b].intervals[0].lo);
-  }
+  const std::array<DTensor, 3> in = {value, steps.first, all};
+  const auto write = [blocks](std::span<const DTensor> of) { write_memory(of, blocks); };
+  traced(in, write, Changes::inputs);
   return all;
 }
 

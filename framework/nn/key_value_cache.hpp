@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,8 +15,11 @@ namespace tessera {
 struct CachedSteps {
   DTensor first = {};  ///< int64 (batch): how many steps each row had before; the host reads it
   DTensor positions =
-      {};           ///< int64 (batch, T): the position of each step, with the batch's sharding
-  int64_t end = 0;  ///< the largest number of steps that a row has with these
+      {};  ///< int64 (batch, T): the position of each step, with the batch's sharding
+
+  /// Calls `check` with the largest number of steps that a row has with these: now, and in each
+  /// replay of a recorded call. The layer that calls it outlives the recording.
+  void check_end(const std::function<void(int64_t end)>& check) const;
 };
 
 /// The attention keys and values of past time steps, for autoregressive decoding. The model is
@@ -49,35 +53,47 @@ class KeyValueCache {
   /// sharded.
   void select_rows(const std::vector<int64_t>& rows);
 
+  /// Whether nothing was written yet.
+  bool empty() const { return values_.empty(); }
+  /// Makes the positions of the next call of a model, on x (batch, T, …), and returns them and all
+  /// memory: the inputs of a recorded call, which writes the memory in place. To be called between
+  /// set_lengths() and the call; the caller drops the values after the call. Throws like
+  /// next_steps().
+  std::vector<DTensor> call_inputs(const DTensor& x);
+
   /// Returns where the steps of a call of `layer` are, and counts them: once for each call. x is
   /// (batch, T, …). For layers that depend on positions, such as position embeddings. Throws
   /// ConfigError for more steps than the capacity, and for another number of rows than before.
   CachedSteps next_steps(const Layer& layer, const DTensor& x);
   /// Writes the value of these steps, (batch, T, …), and returns those of all steps, (batch,
-  /// capacity, …), of which the ones from `steps.end` on are arbitrary. Collective if `value` is a
-  /// partial sum or has sharded steps. Throws ShapeError for other extents than before.
+  /// capacity, …), of which those behind the row's last step are arbitrary. Collective if `value`
+  /// is a partial sum or has sharded steps. Throws ShapeError for other extents than before.
   DTensor written(const Layer& layer, const std::string& name, const DTensor& value,
                   const CachedSteps& steps);
   /// Whether something was written under this name.
   bool has(const Layer& layer, const std::string& name) const {
-    return values_.contains({&layer, name});
+    return values_.contains({layer.serial(), name});
   }
 
  private:
+  /// Returns the first step of each row, the layer having seen `seen` since set_lengths().
+  std::vector<int64_t> first_steps(const DTensor& x, int64_t seen) const;
   CachedSteps make_steps(const std::vector<int64_t>& first, const DTensor& x) const;
 
   int64_t capacity_;
-  std::vector<int64_t> lengths_;           ///< each row's, without `steps_`; empty: all 0
-  std::map<const Layer*, int64_t> steps_;  ///< the steps of each layer since set_lengths()
-  /// The last result of next_steps(), for these first steps, number of steps and layout: all layers
-  /// of a call ask for the same.
+  std::vector<int64_t> lengths_;  ///< each row's, without `steps_`; empty: all 0
+  /// The steps of each layer since set_lengths(), by the layer's number.
+  std::map<int64_t, int64_t> steps_;
+  /// The last positions, for these first steps and number of steps: all layers of a call ask for
+  /// the same.
   struct Made {
     std::vector<int64_t> first;
     int64_t count = 0;
-    Layout layout = {};
     CachedSteps steps = {};
   } made_;
-  std::map<std::pair<const Layer*, std::string>, DTensor> values_;
+  bool lent_ = false;  ///< whether the caller of call_inputs() holds the memory
+  /// By the layer's number, which is the same in each process, so that all move rows in one order.
+  std::map<std::pair<int64_t, std::string>, DTensor> values_;
 };
 
 }  // namespace tessera

@@ -24,6 +24,7 @@ namespace tessera {
 
 class Model;
 namespace detail {
+class RecordedCalls;
 struct TrainingState;
 }  // namespace detail
 
@@ -197,6 +198,7 @@ class Trainer {
   bool build_by_step();
 
  private:
+  friend class detail::RecordedCalls;
   [[noreturn]] static void fail_uncompiled(const char* caller);
   detail::TrainingState& training(const char* caller) const {
     if (!training_) fail_uncompiled(caller);

@@ -86,9 +86,12 @@ DTensor PositionEmbeddingLayer::step_rows(const DTensor& x, const CallContext& c
   const int64_t steps = x.size(x.rank() - 2);
   CachedSteps cached;
   if (context.cache && x.rank() == 3) cached = context.cache->next_steps(*this, x);
-  check_steps(cached.first.defined() ? cached.end : steps);
+  if (cached.first.defined()) {
+    cached.check_end([this](int64_t end) { check_steps(end); });
+    return ops::gather(read(embeddings_), cached.positions);
+  }
+  check_steps(steps);
   const DTensor all = read(embeddings_);
-  if (cached.first.defined()) return ops::gather(all, cached.positions);
   return steps == arguments_.sequence_length ? all : ops::slice(all, 0, 0, steps);
 }
 

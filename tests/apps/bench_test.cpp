@@ -264,6 +264,19 @@ TEST_CASE("bench compare times a pipeline beside steps without stages", "[bench]
   CHECK(rows[1]["at_most"] == 1.25);
 }
 
+TEST_CASE("bench compare times texts of language models", "[bench][nightly]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--work", "generate", "--rounds", "1", "--steps", "1", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("transformers: not found, see --python\n") != std::string::npos);
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 2);
+  for (const Json& row : rows) CHECK(row["least"].get<double>() > 0);
+}
+
 TEST_CASE("bench compare --work serving says that it needs wrk", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--work", "serving"}, {{"PATH", "/none"}});

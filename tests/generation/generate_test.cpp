@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/generation/internal/token_decoder.hpp>
 #include <tessera/framework/generation/internal/token_sampler.hpp>
@@ -211,6 +212,14 @@ TEST_CASE("tokens are drawn from the top-k and top-p of the tempered probabiliti
   check({.temperature = 0.5, .top_k = 2}, {{1, 0.25 / 0.34}, {3, 0.09 / 0.34}});
   // Of the top 3, the first two have 0.8 / 0.95 = 0.842.
   check({.top_k = 3, .top_p = 0.83}, {{1, 0.625}, {3, 0.375}});
+  // Tokens beyond the first few hundred.
+  const std::vector<double> flat(1000, 0.5);
+  const std::vector<TokenChance> most = token_chances(flat, {.top_p = 0.7999});
+  REQUIRE(most.size() == 800);
+  for (size_t i = 0; i < most.size(); ++i) {
+    CHECK(most[i].token == int64_t(i));
+    CHECK(most[i].probability == Approx(1.0 / 800).epsilon(1e-12));
+  }
   // Of equal tokens, lower ids come first.
   logits = {1, 3, 3, 0, 3};
   check({}, {{1, 1}});
@@ -405,6 +414,107 @@ TEST_CASE("no token makes new plans, nor does another prompt of known powers of 
   CHECK(with_four > made);
   for (size_t length = 1; length < 8; ++length) continue_prompt(length);
   CHECK(plan_stats().made == with_four);
+}
+
+TEST_CASE("each further token replays one recording, in all texts of a compiled model") {
+  const test::DTypeScope doubles("float64");
+  for (const auto& [name, family] : families()) {
+    CAPTURE(name);
+    const Functional model = language_model(family.first, family.second, one_device());
+    const auto check = [&](const std::vector<TokenIds>& from, int64_t eager, int64_t replayed) {
+      Continuation texts(model, from, {.max_new_tokens = 12, .check_model = false});
+      for (int step = 0; step < 3; ++step) texts.step();
+      const int64_t made = plan_stats().made;
+      while (!texts.complete()) texts.step();
+      CHECK(plan_stats().made == made);
+      for (size_t i = 0; i < from.size(); ++i) {
+        CHECK(texts.texts()[i].tokens == greedy_by_hand(model, from[i], 12));
+      }
+      const StepRecords records = texts.step_records();
+      CHECK(records.why == "");
+      CHECK(records.recorded == 1);
+      CHECK(records.eager == eager);
+      CHECK(records.replayed == replayed);
+    };
+    // The longest prompt, of 7 tokens, is calls on 4, 2 and 1; then come 11 tokens. Of these twelve
+    // calls on one token, the second is captured.
+    check(prompts, 2, 10);
+    const std::vector<TokenIds> others = {{3}, {4, 4, 4, 9, 2, 2}, {1, 2}};
+    check(others, 2, 21);
+    // The weights of a replay are those of now.
+    std::vector<at::Tensor> weights = model.get_weights();
+    for (at::Tensor& weight : weights) weight = weight * 1.25 - 0.125;
+    model.set_weights(weights);
+    check(others, 2, 32);
+  }
+}
+
+TEST_CASE("texts continued in turn share a recording, each with a cache of its own") {
+  const test::DTypeScope doubles("float64");
+  const Functional model = language_model(llama_block(), false, one_device());
+  const GenerateOptions options{.max_new_tokens = 12, .check_model = false};
+  std::vector<Continuation> texts;
+  for (const TokenIds& prompt : prompts) texts.emplace_back(model, std::vector{prompt}, options);
+  while (!texts[0].complete()) {
+    for (Continuation& text : texts) text.step();
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    CHECK(texts[i].texts()[0].tokens == greedy_by_hand(model, prompts[i], 12));
+  }
+  // Prompts of 1 and 3 tokens have a cache of 16 steps, and the one of 7 has one of 32.
+  CHECK(texts[0].step_records().recorded == 2);
+}
+
+TEST_CASE("a replayed token has the logits of an eager one, also in bfloat16") {
+  const test::DTypeScope mixed("mixed_bfloat16");
+  for (const char* const family : {"gpt2", "gemma"}) {
+    CAPTURE(family);
+    const auto [block, learned] = families().at(family);
+    const Functional model = language_model(block, learned, one_device());
+    const auto logits = [&](bool run_eagerly) {
+      model.compile({.run_eagerly = run_eagerly, .layouts = one_device()});
+      TokenDecoder decoder(model, prompts, {.max_new_tokens = 9});
+      std::vector<at::Tensor> all;
+      for (int64_t step = 0; step < 9; ++step) {
+        all.push_back(decoder.next_logits());
+        for (int64_t row = 0; row < 3; ++row) decoder.append(row, (step * 7 + row) % vocabulary);
+      }
+      const StepRecords records = decoder.records();
+      CHECK((records.replayed > 0) == !run_eagerly);
+      CHECK((records.hoisted > 0) == !run_eagerly);
+      return at::stack(all);
+    };
+    CHECK(test::difference(logits(false), logits(true), 1e-2, 1e-2) == "");
+  }
+}
+
+TEST_CASE("a call that cannot be recorded runs as code, and says why") {
+  const test::DTypeScope doubles("float64");
+  const test::SeedScope seed(7);
+  const ModelHandle model(std::make_shared<Subclassed>());
+  const auto records = [&] {
+    Continuation text(model, {prompts[0]}, {.max_new_tokens = 8, .check_model = false});
+    while (!text.complete()) text.step();
+    CHECK(text.texts()[0].tokens == greedy_by_hand(model, prompts[0], 8));
+    return text.step_records();
+  };
+  CHECK_THAT(records().why, Contains("Subclassed") && Contains("user-defined"));
+  CHECK(records().replayed == 0);
+  model.compile({.record_steps = true, .layouts = one_device()});
+  CHECK(records().replayed == 6);
+  {
+    const GradientTape tape;
+    CHECK(records().replayed == 6);
+  }
+  CHECK(records().replayed == 14);
+}
+
+TEST_CASE("a replay ends where learned positions end, with the layer's error") {
+  const Functional model = language_model(gpt_block(), true, one_device(), vocabulary, 8);
+  CHECK_THAT(test::error_line([&] {
+               generate(model, {{5}, {6, 7}}, {.max_new_tokens = 12, .check_model = false});
+             }),
+             Contains("positions") && Contains("sequence_length = 8 steps. Received: 9"));
 }
 
 TEST_CASE("beyond max_context the model sees the last tokens only") {

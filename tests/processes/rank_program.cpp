@@ -226,6 +226,39 @@ void print_step_memory(const Mesh& mesh, const Arguments& arguments) {
   }
 }
 
+/// Prints the tokens that a small model adds to two texts by sampling and by beam search, and how
+/// many calls were replayed.
+void print_texts(const Mesh& mesh) {
+  set_dtype_policy(dtype_policy("float64"));
+  const InitializerHandle wide = RandomNormal({.stddev = 0.8});
+  constexpr int64_t vocabulary = 23, width = 16;
+  const Sequential model({Embedding(vocabulary, width, {.embeddings_initializer = wide}),
+                          TransformerBlock({.num_heads = 4,
+                                            .hidden_dim = 16,
+                                            .num_key_value_heads = 2,
+                                            .rotary = ops::RotaryOptions{},
+                                            .use_causal_mask = true,
+                                            .name = "block"}),
+                          Dense(vocabulary, {.kernel_initializer = wide, .name = "logits"})});
+  LayoutMap layouts(mesh);
+  if (mesh.dims().back().first == "model") {
+    layouts["block.*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+    layouts["block.*attention_output/kernel"] = {"model", unsharded, unsharded};
+    layouts["logits/kernel"] = {unsharded, "model"};
+  }
+  model.compile({.layouts = layouts});
+  for (const int64_t beams : {1, 3}) {
+    GenerateOptions options{.max_new_tokens = 12, .num_beams = beams};
+    if (beams == 1) options.temperature = 2;
+    Continuation texts(model, {{5, 8, 7}, {2}}, options);
+    while (!texts.complete()) texts.step();
+    for (const GeneratedTokens& text : texts.texts()) {
+      for (const int64_t token : text.tokens) std::printf("%lld ", static_cast<long long>(token));
+    }
+    std::printf("replayed %lld\n", static_cast<long long>(texts.step_records().replayed));
+  }
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
@@ -248,6 +281,10 @@ int run(int argc, char** argv) {
   fault.at("connected", 0);
   if (arguments.number("adapt", 0) != 0) {
     adapt_normalization(mesh, arguments.number("adapt", 0));
+    return 0;
+  }
+  if (arguments.number("texts", 0) != 0) {
+    print_texts(mesh);
     return 0;
   }
   if (arguments.number("memory", 0) != 0) {

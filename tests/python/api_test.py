@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from package import classes, compiled, dense_json, loss_json, need
+from package import classes, compiled, dense_json, language_json, loss_json, need
 
 numpy = need("numpy", "python_api")
 import tessera
@@ -74,6 +74,73 @@ class ApiTest(unittest.TestCase):
         with self.assertRaisesRegex(tessera.LayoutError, "hiden"):
             tessera.load_model(path, layouts={**LAYOUTS, "layouts": [
                 {"match": "hiden/kernel", "layout": [None, "model"]}]})
+
+    def language_model(self):
+        tessera.set_random_seed(5)
+        model = tessera.model_from_json(language_json())
+        # Logits that are far apart.
+        model.set_weights([weight if weight.ndim == 1 else 4 * weight
+                           for weight in model.get_weights()])
+        return model
+
+    def test_generate_continues_token_ids(self):
+        model = self.language_model()
+        prompts, expected = [[5, 8, 7], [2]], []
+        for prompt in prompts:
+            tokens = list(prompt)
+            for _ in range(6):
+                logits = model.predict(numpy.array([tokens]), verbose=0)
+                tokens.append(int(logits[0, -1].argmax()))
+            expected.append(tokens[len(prompt):])
+        seen = []
+        texts = model.generate(prompts, 6, on_token=lambda text, token: seen.append((text, token)))
+        self.assertEqual([text.tokens for text in texts], expected)
+        self.assertEqual([[token for text, token in seen if text == number]
+                          for number in range(2)], expected)
+        self.assertEqual([len(text.log_probabilities) for text in texts], [6, 6])
+        self.assertAlmostEqual(texts[0].score, sum(texts[0].log_probabilities))
+        self.assertFalse(texts[0].stopped)
+        stopped = model.generate(prompts, 6, stop_tokens=[expected[0][0]])[0]
+        self.assertEqual((stopped.tokens, stopped.stopped), (expected[0][:1], True))
+        stopped = model.generate(prompts, 6, stop=lambda added: len(added) == 2)
+        self.assertEqual([text.tokens for text in stopped], [tokens[:2] for tokens in expected])
+        arrays = model.generate(numpy.array([prompts[0]], dtype="int32"), max_new_tokens=6)
+        self.assertEqual(arrays[0].tokens, expected[0])
+        model.compile(layouts={"mesh": {"batch": 2}})
+        texts = model.generate([numpy.array(prompt) for prompt in prompts], 6)
+        self.assertEqual([text.tokens for text in texts], expected)
+
+    def test_generate_draws_and_searches(self):
+        model = self.language_model()
+
+        def drawn(**options):
+            return [text.tokens for text in model.generate([[5], [5]], 12, **options)]
+
+        first = drawn(temperature=3.0, top_k=9, top_p=0.9, seed=4)
+        self.assertNotEqual(first[0], first[1])
+        self.assertEqual(drawn(temperature=3.0, top_k=9, top_p=0.9, seed=4), first)
+        self.assertNotEqual(drawn(temperature=3.0, top_k=9, top_p=0.9, seed=5), first)
+        self.assertEqual(drawn(top_k=1), drawn())
+        beams = model.generate([[5]], 6, num_beams=3, length_penalty=0.0)[0]
+        self.assertAlmostEqual(beams.score, sum(beams.log_probabilities))
+        self.assertTrue(all(token < 4 for token in model.generate([[5]], 6, vocabulary_size=4)[0]
+                            .tokens))
+
+    def test_generate_refuses_what_is_no_text(self):
+        model = self.language_model()
+        for tokens in ("abc", [5, 8], [["a"]], numpy.ones((1, 2)), numpy.ones(3, "int64"), 7):
+            with self.assertRaisesRegex(TypeError, r"\[generate\] tokens are lists"):
+                model.generate(tokens)
+        with self.assertRaisesRegex(tessera.ConfigError, "temperature is positive"):
+            model.generate([[5]], temperature=0.0)
+        with self.assertRaisesRegex(tessera.ConfigError, "none in prompt 1"):
+            model.generate([[5], []])
+
+        def fail(added):
+            raise KeyError(len(added))
+
+        with self.assertRaises(KeyError):
+            model.generate([[5]], stop=fail)
 
     def test_compile_keeps_the_layouts(self):
         model = compiled(tessera, layouts=LAYOUTS)

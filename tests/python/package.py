@@ -26,6 +26,21 @@ def dense_json(units=(8, 2), inputs=4, names=("hidden", "logits")):
                        "config": {"name": "model", "layers": layers}})
 
 
+def language_json(vocabulary=11, width=8):
+    """Returns the JSON of a small model that predicts the next token."""
+    layer = {"module": "keras.layers", "registered_name": None}
+    layers = [{**layer, "class_name": "InputLayer",
+               "config": {"batch_shape": [None, None], "dtype": "int64", "name": "ids"}},
+              {**layer, "class_name": "Embedding",
+               "config": {"name": "tokens", "input_dim": vocabulary, "output_dim": width}},
+              {**layer, "class_name": "TransformerBlock",
+               "config": {"name": "block", "num_heads": 2, "hidden_dim": 16, "rotary": {},
+                          "use_causal_mask": True}},
+              {**layer, "class_name": "Dense", "config": {"name": "logits", "units": vocabulary}}]
+    return json.dumps({"module": "keras", "class_name": "Sequential", "registered_name": None,
+                       "config": {"name": "language", "layers": layers}})
+
+
 def loss_json():
     """Returns Keras' configuration of the cross-entropy of class ids and logits."""
     return {"class_name": "SparseCategoricalCrossentropy", "module": "keras.losses",

@@ -5,7 +5,7 @@ from importlib import metadata
 found = {}
 for name, packages in {"torch": ["torch"], "tensorflow": ["tensorflow", "tensorflow-cpu"],
                        "jax": ["jax"], "optax": ["optax"], "keras": ["keras"],
-                       "pandas": ["pandas"], "pillow": ["pillow"],
+                       "pandas": ["pandas"], "transformers": ["transformers"], "pillow": ["pillow"],
                        "onnxruntime": ["onnxruntime"], "uvicorn": ["uvicorn"],
                        "starlette": ["starlette"], "uvloop": ["uvloop"],
                        "httptools": ["httptools"], "orjson": ["orjson"]}.items():

@@ -14,16 +14,16 @@ _load_torch()
 
 from . import callbacks
 from ._build import version as __version__
-from ._tessera import (History, LayoutMap, Mesh, Model, Optimizer, StepPlan, Variable, barrier,
-                       create_distributed_mesh, create_mesh, is_first_process, load_model,
-                       model_from_json, process_count, set_random_seed)
+from ._tessera import (GeneratedTokens, History, LayoutMap, Mesh, Model, Optimizer, StepPlan,
+                       Variable, barrier, create_distributed_mesh, create_mesh, is_first_process,
+                       load_model, model_from_json, process_count, set_random_seed)
 from .errors import (CommError, ConfigError, Error, FileError, Interrupted, LayoutError, MeshError,
                      ShapeError, StateError)
 
 __all__ = [
-    "Callback", "CommError", "ConfigError", "Error", "FileError", "History", "Interrupted",
-    "LayoutError", "LayoutMap", "Mesh", "MeshError", "Model", "Optimizer", "ShapeError",
-    "StateError", "StepPlan", "Variable", "barrier", "callbacks", "create_distributed_mesh",
+    "Callback", "CommError", "ConfigError", "Error", "FileError", "GeneratedTokens", "History",
+    "Interrupted", "LayoutError", "LayoutMap", "Mesh", "MeshError", "Model", "Optimizer",
+    "ShapeError", "StateError", "StepPlan", "Variable", "barrier", "callbacks", "create_distributed_mesh",
     "create_mesh", "is_first_process", "load_model", "model_from_json", "process_count",
     "set_random_seed",
 ]

@@ -9,8 +9,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/data/tensor_dataset.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/deferred_value.hpp>
 
 namespace tessera {
 
@@ -65,7 +67,11 @@ at::Tensor known_tokens(const at::Tensor& logits, const DecoderOptions& options)
 
 TokenDecoder::TokenDecoder(const ModelHandle& model, std::vector<TokenIds> rows,
                            const DecoderOptions& options)
-    : model_(model), layouts_(layouts_of(model)), rows_(std::move(rows)), options_(options) {
+    : model_(model),
+      calls_(model.model()),
+      layouts_(layouts_of(model)),
+      rows_(std::move(rows)),
+      options_(options) {
   if (rows_.empty()) {
     throw ConfigError("generate", "there is at least one prompt", "none", "pass a prompt");
   }
@@ -83,27 +89,48 @@ TokenDecoder::TokenDecoder(const ModelHandle& model, std::vector<TokenIds> rows,
   cached_.resize(rows_.size());
 }
 
-void TokenDecoder::call(const Columns& columns, const CallContext& context,
+std::vector<DTensor> TokenDecoder::outputs(const DTensor& tokens,
+                                           const std::shared_ptr<KeyValueCache>& cache) const {
+  const auto call = [&] {
+    std::vector<DTensor> all = model_.outputs({tokens}, {.cache = cache});
+    for (const DTensor& each : all) DeferredValue::compute_now(each);
+    return all;
+  };
+  // Calls on prompts differ in their lengths, and each is made once for a text. What a tape holds
+  // must not be written in place.
+  if (!cache || cache->empty() || tokens.size(1) > 1 || recording()) return call();
+  Batch batch;
+  batch.x = {tokens};
+  batch.rows = tokens.size(0);
+  for (DTensor& each : cache->call_inputs(tokens)) batch.x.push_back(std::move(each));
+  return calls_.run(batch, call);
+}
+
+void TokenDecoder::call(const Columns& columns, const std::shared_ptr<KeyValueCache>& cache,
                         at::Tensor& logits) const {
   const auto rows = std::ssize(rows_);
   at::Tensor tokens = at::tensor(columns.tokens).reshape({rows, columns.count});
-  const std::vector<DTensor> outputs =
-      model_.outputs({pack(std::move(tokens), layouts_.data_layout("x", 2))}, context);
-  if (outputs.size() != 1) refuse_outputs(model_, str(outputs.size(), " outputs"));
-  check_logits(model_, outputs[0].shape(), rows, columns.count);
+  const std::vector<DTensor> all =
+      outputs(pack(std::move(tokens), layouts_.data_layout("x", 2)), cache);
+  if (all.size() != 1) refuse_outputs(model_, str(all.size(), " outputs"));
+  check_logits(model_, all[0].shape(), rows, columns.count);
   std::vector<int64_t> last;
   for (const int64_t column : columns.last) last.push_back(std::max<int64_t>(column, 0));
   if (std::all_of(columns.last.begin(), columns.last.end(), [](int64_t c) { return c < 0; }))
     return;
-  DTensor chosen = outputs[0];
+  DTensor chosen = all[0];
   if (columns.count > 1) {
     const Layout batch = Layout::from_axes(chosen.mesh(), {chosen.layout().axis(0), {}, {}});
     chosen = ops::take_along_axis(chosen, pack(at::tensor(last).reshape({rows, 1, 1}), batch), 1);
   }
-  const at::Tensor all = known_tokens(chosen.full().select(1, 0).to(at::kDouble), options_);
-  if (!logits.defined()) logits = at::empty(all.sizes(), all.options());
+  const at::Tensor known = known_tokens(chosen.full().select(1, 0).to(at::kDouble), options_);
+  if (std::all_of(columns.last.begin(), columns.last.end(), [](int64_t c) { return c >= 0; })) {
+    logits = known.contiguous();
+    return;
+  }
+  if (!logits.defined()) logits = at::empty(known.sizes(), known.options());
   for (int64_t row = 0; row < rows; ++row) {
-    if (columns.last[size_t(row)] >= 0) logits[row].copy_(all[row]);
+    if (columns.last[size_t(row)] >= 0) logits[row].copy_(known[row]);
   }
 }
 
@@ -140,7 +167,7 @@ at::Tensor TokenDecoder::uncached_logits() const {
   if (layouts_.pipeline()) return predicted_logits();
   // Rows have one length beyond the context.
   at::Tensor logits;
-  call(last_columns(exceeds_context() ? *options_.max_context : longest(rows_)), {}, logits);
+  call(last_columns(exceeds_context() ? *options_.max_context : longest(rows_)), nullptr, logits);
   return logits;
 }
 
@@ -171,7 +198,7 @@ at::Tensor TokenDecoder::next_logits() {
       }
     }
     cache_->set_lengths(lengths);
-    call(columns, {.cache = cache_}, logits);
+    call(columns, cache_, logits);
     done += some;
   }
   return logits;

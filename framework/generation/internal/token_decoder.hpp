@@ -9,6 +9,7 @@
 
 #include <tessera/framework/generation/generate.hpp>
 #include <tessera/framework/nn/key_value_cache.hpp>
+#include <tessera/framework/training/internal/recorded_calls.hpp>
 
 namespace tessera::detail {
 
@@ -20,7 +21,8 @@ struct DecoderOptions {
 };
 
 /// Rows of tokens that grow, and the model's logits behind them: a KeyValueCache and the calls that
-/// fill it. A model with stages predicts whole rows instead.
+/// fill it. Calls on one further token are captured and replayed. A model with stages predicts
+/// whole rows instead.
 class TokenDecoder {
  public:
   /// Throws ConfigError for a row without tokens.
@@ -36,6 +38,9 @@ class TokenDecoder {
   void select_rows(const std::vector<int64_t>& rows);
   const std::vector<TokenIds>& rows() const { return rows_; }
   const KeyValueCache& cache() const { return *cache_; }
+  /// Returns how many calls on one further token were eager, captured and replayed: of a compiled
+  /// model, since compile().
+  StepRecords records() const { return calls_.records(); }
 
  private:
   /// Tokens of a call, (rows, T) row by row, and the column of each row whose logits count; -1:
@@ -45,13 +50,18 @@ class TokenDecoder {
     int64_t count = 0;
   };
   /// Calls the model and writes the logits of last columns into `logits`, which it makes.
-  void call(const Columns& columns, const CallContext& context, at::Tensor& logits) const;
+  void call(const Columns& columns, const std::shared_ptr<KeyValueCache>& cache,
+            at::Tensor& logits) const;
+  /// Returns the model's outputs for tokens (rows, T).
+  std::vector<DTensor> outputs(const DTensor& tokens,
+                               const std::shared_ptr<KeyValueCache>& cache) const;
   at::Tensor predicted_logits() const;
   /// Returns the last tokens of each row, padded on the right to `count` columns.
   Columns last_columns(int64_t count) const;
   bool exceeds_context() const;
 
   ModelHandle model_;
+  mutable RecordedCalls calls_;
   LayoutMap layouts_;
   std::vector<TokenIds> rows_;
   DecoderOptions options_;

@@ -61,11 +61,16 @@ std::vector<int64_t> detail::best_tokens(std::span<const double> logits, int64_t
   std::vector<int64_t> tokens(logits.size());
   std::iota(tokens.begin(), tokens.end(), 0);
   count = std::min(count, std::ssize(tokens));
-  std::partial_sort(tokens.begin(), tokens.begin() + count, tokens.end(),
-                    [&](int64_t a, int64_t b) {
-                      const double first = logits[size_t(a)], second = logits[size_t(b)];
-                      return first > second || (first == second && a < b);
-                    });
+  const auto better = [&](int64_t a, int64_t b) {
+    const double first = logits[size_t(a)], second = logits[size_t(b)];
+    return first > second || (first == second && a < b);
+  };
+  // Of all tokens, a full sort is faster than a partial one.
+  if (count == std::ssize(tokens)) {
+    std::sort(tokens.begin(), tokens.end(), better);
+  } else {
+    std::partial_sort(tokens.begin(), tokens.begin() + count, tokens.end(), better);
+  }
   tokens.resize(size_t(count));
   return tokens;
 }
@@ -77,18 +82,33 @@ std::vector<TokenChance> detail::token_chances(std::span<const double> logits,
     const auto best = std::max_element(logits.begin(), logits.end());
     return {{best - logits.begin(), 1}};
   }
-  const std::vector<int64_t> tokens =
-      best_tokens(logits, options.top_k.value_or(std::ssize(logits)));
-  std::vector<TokenChance> chances;
   // Subtracts the maximum, so that it stays 0 for any temperature.
-  const double most = logits[size_t(tokens[0])];
+  const double most = *std::max_element(logits.begin(), logits.end());
+  const auto weight = [&](double logit) {
+    return std::exp((logit - most) / options.temperature.value_or(1));
+  };
+  const auto sum_of = [&](const std::vector<int64_t>& tokens) {
+    double sum = 0;
+    for (const int64_t token : tokens) sum += weight(logits[size_t(token)]);
+    return sum;
+  };
+  std::vector<int64_t> tokens;
   double sum = 0;
-  for (const int64_t token : tokens) {
-    const double shifted = (logits[size_t(token)] - most) / options.temperature.value_or(1);
-    chances.push_back({token, std::exp(shifted)});
-    sum += chances.back().probability;
+  if (options.top_p && !options.top_k) {
+    // Few tokens of a large vocabulary are needed, and the others need not be sorted.
+    for (const double logit : logits) sum += weight(logit);
+    int64_t count = 256;
+    do {
+      tokens = best_tokens(logits, count);
+      count *= 8;
+    } while (std::ssize(tokens) < std::ssize(logits) && sum_of(tokens) < *options.top_p * sum);
+  } else {
+    tokens = best_tokens(logits, options.top_k.value_or(std::ssize(logits)));
+    sum = sum_of(tokens);
   }
-  for (TokenChance& each : chances) each.probability /= sum;
+  std::vector<TokenChance> chances;
+  for (const int64_t token : tokens)
+    chances.push_back({token, weight(logits[size_t(token)]) / sum});
   if (!options.top_p) return chances;
   double kept = 0;
   size_t count = 0;

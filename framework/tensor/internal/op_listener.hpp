@@ -15,9 +15,9 @@ class OpPlan;
 
 /// A side effect of values on something else: a Variable, a metric.
 using SideEffect = std::function<void(std::span<const DTensor>)>;
-/// Whether a side effect changes Variables, or only the sums of metrics and losses, which no
-/// operation reads.
-enum class Changes : uint8_t { variables, sums };
+/// Whether a side effect changes Variables, only the sums of metrics and losses, which no operation
+/// reads, or only the memory of values that it gets, if anything.
+enum class Changes : uint8_t { variables, sums, inputs };
 
 /// Is notified of a thread's operations as they run. A tape overrides ran() only, to differentiate
 /// through operations; a tracer records the rest too, so that all can be replayed without the

@@ -52,6 +52,7 @@ bool rehost(Trainer& trainer, TrainingState& state, const Mesh& mesh, bool keep)
   for (const Phase phase : {Phase::train, Phase::test, Phase::predict}) {
     state.captures.of(phase).forget();
   }
+  state.calls.forget();
   state.metrics.reset();
   if (optimizer) {
     optimizer->reducer().reset();

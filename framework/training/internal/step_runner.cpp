@@ -119,6 +119,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
   const DefaultMeshScope mesh(state_.layouts.mesh());
   const Batch batch = prepare(std::move(examples), signature);
   state_.captures.release_weights();
+  state_.calls.release_weights();
   // With record_steps, the train_step() of any class is captured, not only the stock one.
   const DTensor loss = train_step(batch);
   ++state_.own_steps;

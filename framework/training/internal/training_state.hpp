@@ -54,6 +54,7 @@ struct TrainingState {
   const DatasetHandle* building_data = nullptr;
   int64_t own_steps = 0;          ///< training steps since compile()
   ElasticFit* elastic = nullptr;  ///< a running fit whose processes come and go; null otherwise
+  StepCapture calls = StepCapture(make_arena());  ///< see RecordedCalls
 
   /// Drops the values of earlier steps.
   void reset_values() {

@@ -165,6 +165,31 @@ TEST_CASE("a cache refuses what does not fit") {
   CHECK_THAT(test::error_line([&] { cache.select_rows({0, 2}); }), Contains("[0, 2)"));
 }
 
+TEST_CASE("layers of one call share positions, each in its batch's layout") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const at::Tensor x = steps(3).to(at::kFloat).repeat({2, 1, 1});
+  const Layout rows({"batch", unsharded, unsharded}, mesh);
+  const MultiHeadAttention first(2, 3), second(2, 3);
+  KeyValueCache cache(9);
+  cache.set_lengths({4, 1});
+  const at::Tensor expected = at::tensor({4, 5, 6, 1, 2, 3}).reshape({2, 3});
+  // In either order: the first one makes them.
+  for (const bool sharded_first : {false, true}) {
+    CAPTURE(sharded_first);
+    cache.set_lengths({4, 1});
+    for (const bool sharded : {sharded_first, !sharded_first}) {
+      const Layout layout = sharded ? rows : Layout::replicated(mesh, 3);
+      const LayerHandle& layer = sharded ? LayerHandle(first) : LayerHandle(second);
+      const CachedSteps found = cache.next_steps(*layer.layer(), pack(x, layout));
+      CHECK(found.positions.layout() == Layout::from_axes(mesh, {layout.axis(0), {}}));
+      CHECK(at::equal(found.positions.full(), expected));
+      int64_t end = 0;
+      found.check_end([&](int64_t most) { end = most; });
+      CHECK(end == 7);
+    }
+  }
+}
+
 TEST_CASE("a cache counts steps and leaves attention to later steps unchanged") {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DTensor x = pack(steps(3).to(at::kFloat), Layout::replicated(mesh, 3));
