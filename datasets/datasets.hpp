@@ -5,6 +5,7 @@
 #include <tessera/datasets/generator_dataset.hpp>
 #include <tessera/datasets/image_folder.hpp>
 #include <tessera/datasets/imdb.hpp>
+#include <tessera/datasets/json_lines.hpp>
 #include <tessera/datasets/load_safetensors.hpp>
 #include <tessera/datasets/mnist.hpp>
 #include <tessera/datasets/pack_documents.hpp>

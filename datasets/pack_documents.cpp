@@ -28,9 +28,20 @@ void check_document(const TokenDocument& document, size_t number) {
   if (size < 2) {
     throw ConfigError(where, "a document has at least two tokens", str(size), "leave it out");
   }
-  if (document.prompt >= 0 && document.prompt <= size) return;
-  throw ConfigError(where, str("prompt is in [0, ", size, "], the number of tokens"),
-                    str(document.prompt), "count the tokens of the prompt");
+  if (document.prompt < 0 || document.prompt > size) {
+    throw ConfigError(where, str("prompt is in [0, ", size, "], the number of tokens"),
+                      str(document.prompt), "count the tokens of the prompt");
+  }
+  const auto learned = std::ssize(document.is_learned);
+  if (learned == 0 || learned == size) return;
+  throw ConfigError(where, str("is_learned has an element for each of ", size, " tokens"),
+                    str(learned), "leave it out to learn all");
+}
+
+/// Whether a model learns to predict token `i` of a document.
+bool learns(const TokenDocument& document, int64_t i) {
+  if (i < document.prompt) return false;
+  return document.is_learned.empty() || document.is_learned[static_cast<size_t>(i)];
 }
 
 /// Adds pieces to rows.
@@ -93,7 +104,7 @@ TensorDataset pack_documents(const std::vector<TokenDocument>& documents,
         token[row][step] = document->tokens[static_cast<size_t>(t)];
         label[row][step] = document->tokens[static_cast<size_t>(t + 1)];
         id[row][step] = number;
-        weight[row][step] = t + 1 < document->prompt ? 0 : 1;
+        weight[row][step] = learns(*document, t + 1) ? 1 : 0;
       }
     }
   }

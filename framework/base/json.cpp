@@ -20,10 +20,11 @@ namespace {
 constexpr size_t max_depth = 64;
 constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
 
-/// Returns the position of byte `offset` as "where:line:column"; both count from 1, columns in
-/// characters.
-std::string line_and_column(std::string_view text, size_t offset, const std::string& where) {
-  size_t line = 1;
+/// Returns the position of byte `offset` as "where:line:column"; lines count from `first_line`,
+/// columns from 1, in characters.
+std::string line_and_column(std::string_view text, size_t offset, const std::string& where,
+                            int64_t first_line) {
+  int64_t line = first_line;
   size_t column = 1;
   for (char c : text.substr(0, offset)) {
     const bool continuation = (static_cast<uint8_t>(c) & 0xC0) == 0x80;
@@ -56,8 +57,8 @@ struct TrackedIterator {
 /// Builds the value from the parser's events and enforces the limits of parse_json().
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, const std::string& where)
-      : text_(text), where_(where), furthest_(text.data()) {}
+  Builder(std::string_view text, const std::string& where, int64_t first_line)
+      : text_(text), where_(where), first_line_(first_line), furthest_(text.data()) {}
 
   Json build() {
     const TrackedIterator first{text_.data(), &furthest_};
@@ -106,8 +107,8 @@ class Builder : public nlohmann::json_sax<Json> {
   [[noreturn]] void fail(const std::string& expected, const std::string& received,
                          const std::string& fix) const {
     const auto read = static_cast<size_t>(furthest_ - text_.data());
-    throw ConfigError(line_and_column(text_, read > 0 ? read - 1 : 0, where_), expected, received,
-                      fix);
+    throw ConfigError(line_and_column(text_, read > 0 ? read - 1 : 0, where_, first_line_),
+                      expected, received, fix);
   }
 
   Json* place_value(Json&& value) {
@@ -146,6 +147,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   std::string_view text_;
   const std::string& where_;
+  int64_t first_line_;
   const char* furthest_;
   Json root_;
   std::vector<Open> open_;
@@ -154,14 +156,14 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& where) {
+Json parse_json(std::string_view text, const std::string& where, int64_t first_line) {
   // nlohmann/json treats a NUL as the end of the text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    throw ConfigError(line_and_column(text, nul, where), "the text must be valid JSON",
+    throw ConfigError(line_and_column(text, nul, where, first_line), "the text must be valid JSON",
                       "a NUL byte", "remove it, or write \\u0000 inside a string");
   }
-  return Builder(text, where).build();
+  return Builder(text, where, first_line).build();
 }
 
 Json read_json_file(const std::string& path) {

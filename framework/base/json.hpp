@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 
 /// Parses untrusted JSON. Throws ConfigError `[where:line:column] ...` for anything but one valid
 /// JSON value, and also for nesting deeper than 64, a duplicate key in an object, a number beyond
-/// float64, invalid UTF-8 or a NUL.
-Json parse_json(std::string_view text, const std::string& where);
+/// float64, invalid UTF-8 or a NUL. Lines count from `first_line`.
+Json parse_json(std::string_view text, const std::string& where, int64_t first_line = 1);
 
 /// Calls parse_json() on the content of a file. Throws FileError if the file cannot be read.
 Json read_json_file(const std::string& path);

@@ -74,7 +74,7 @@ endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera COMPONENT development)
 
-foreach(app mnist imdb gpt convert info)
+foreach(app mnist imdb gpt finetune llm convert info)
   install_program(${app} programs)
 endforeach()
 # It needs neither the library nor libtorch.

@@ -128,7 +128,7 @@ ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions
   collectively(mesh, path, [&] {
     file = open_pretrained(path);
     config = config_of_file(*file);
-    model = make_language_model(config, options.dtype);
+    model = make_language_model(config, options.dtype, options.documents);
   });
   // Without a loss, as load_export() does: predictions run where the weights are.
   if (options.layouts.defined()) (*model)->compile({.layouts = options.layouts});
@@ -146,6 +146,21 @@ ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions
     matches[i].weight.assign(std::exchange(values[i], {}));
   }
   return *model;
+}
+
+std::vector<int64_t> pretrained_stop_tokens(const std::string& folder) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const std::string path = path_in(folder, name);
+    if (!exists(path)) continue;
+    const Json json = read_json_file(path);
+    JsonObject object(json, JsonPath(path));
+    const auto tokens = object.take_optional<Json>("eos_token_id");
+    if (!tokens) continue;
+    const JsonPath where = object.path().key("eos_token_id");
+    if (tokens->is_array()) return json_as<std::vector<int64_t>>(*tokens, where);
+    return {json_as<int64_t>(*tokens, where)};
+  }
+  return {};
 }
 
 void save_pretrained(const ModelHandle& model, const std::string& folder,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/model/model.hpp>
@@ -13,6 +15,9 @@ struct LoadPretrainedOptions {
   /// Layouts of weights and batches (default: weights are replicated over the default mesh).
   LayoutMap layouts = {};
   std::string dtype = "";  ///< dtype policy, to which weights are cast (default: the global policy)
+  /// Whether the model has a second input, document ids, integers (batch, T): rows of
+  /// pack_documents(). Such a model is for training; generate() continues those without.
+  bool documents = false;
 };
 
 /// Loads a language model from a folder of Hugging Face's programs: config.json, and
@@ -33,6 +38,11 @@ struct LoadPretrainedOptions {
 /// configuration that is unknown or not implemented, FileError naming the file and the tensor,
 /// LayoutError for a rule that matches no weight.
 ModelHandle load_pretrained(const std::string& path, const LoadPretrainedOptions& options = {});
+
+/// Returns the ids of the tokens that end a text, of "eos_token_id" in a folder's
+/// generation_config.json, or else in its config.json: stop_tokens of generate(). Empty if neither
+/// has them. Throws FileError, ConfigError.
+std::vector<int64_t> pretrained_stop_tokens(const std::string& folder);
 
 /// The options of save_pretrained().
 struct SavePretrainedOptions {

@@ -77,6 +77,18 @@ TEST_CASE("pack_documents loses no token of many documents, and needs few rows")
   CHECK(rows.sample_weight[0].sum().item<double>() == double(steps));
 }
 
+TEST_CASE("pack_documents gives weight to the tokens that are learned") {
+  const std::vector<bool> answers = {true, false, true, true, false};
+  const Examples rows = all_rows(
+      pack_documents({{.tokens = {1, 2, 3, 4, 5}, .is_learned = answers},
+                      {.tokens = {6, 7, 8}, .prompt = 2, .is_learned = {true, true, true}}},
+                     {.length = 6}));
+  CHECK(at::equal(rows.x[0], table({1, 2, 3, 4, 6, 7}, 6)));
+  CHECK(at::equal(rows.sample_weight[0].to(at::kLong), table({0, 1, 1, 0, 0, 1}, 6)));
+  CHECK_THROWS_WITH(pack_documents({{.tokens = {1, 2}, .is_learned = {true}}}, {.length = 4}),
+                    Contains("document 0") && Contains("each of 2 tokens"));
+}
+
 TEST_CASE("pack_documents refuses documents without a next token and prompts that do not fit") {
   CHECK(pack_documents({}, {.length = 4}).size() == 0);
   CHECK_THROWS_WITH(pack_documents({{{1, 2}}}, {}), Contains("length is at least 1"));

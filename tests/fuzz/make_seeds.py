@@ -220,6 +220,9 @@ SEEDS = {
              [bytes([2]) + picture for picture in (
                  bmp(24, (2, 2), b"", bytes(16)), bmp(8, (3, -1), bytes(1024), b"\1\2\3\0"),
                  bmp(32, (1, 1), bytes.fromhex("0000ff0000ff0000ff000000"), bytes(4), 3), GIF)],
+    "json_lines": [b'{"text": "a"}\n\n{"prompt": "a", "completion": "b"}\r\n',
+                   json.dumps({"messages": [{"role": role, "content": "na\u00efve"} for role in (
+                       "system", "user", "assistant")]}).encode()],
     "tokenizer": list(tokenizers()),
     "zip": [archive([]), archive([("config.json", b"{}", False)]),
             archive([("config.json", b"{}" * 500, True), ("assets/", b"", False),

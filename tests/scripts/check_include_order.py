@@ -36,7 +36,7 @@ ALLOWED = {
     "layers": ["framework/data", "framework/text"],
     "optimizers": ["framework/optimizer"],
     "metrics": ["framework/nn"],
-    "datasets/files": ["framework/cluster"],
+    "datasets/files": ["framework/cluster", "framework/text"],
     "datasets": ["framework/data", "datasets/files"],
     "datasets/arrow": ["datasets"],
     "layers/pretrained": ["framework/io", "layers"],

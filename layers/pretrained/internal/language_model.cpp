@@ -455,23 +455,36 @@ std::string name_prefix(const LanguageModelConfig& config) {
   return config.model_type == "gpt2" ? "transformer." : "model.";
 }
 
-ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype) {
-  if (config.model_type == "bert") return make_bert(config, dtype);
-  const SymbolicTensor ids = Input({-1}, {.dtype = "int64", .name = "ids"});
+ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype,
+                                bool has_documents) {
+  if (config.model_type == "bert") {
+    if (!has_documents) return make_bert(config, dtype);
+    throw ConfigError("bert", "document ids are for models that predict the next token",
+                      "documents = true", "leave it out");
+  }
+  std::vector<SymbolicTensor> inputs = {Input({-1}, {.dtype = "int64", .name = "ids"})};
+  if (has_documents) inputs.push_back(Input({-1}, {.dtype = "int64", .name = "documents"}));
+  // Calls a layer on x, with the document ids if there are any.
+  const auto with_documents = [&](const LayerHandle& layer, const SymbolicTensor& x) {
+    std::vector<SymbolicTensor> all = inputs;
+    all[0] = x;
+    return layer(all);
+  };
   const ReversibleEmbedding words(config.vocabulary, config.features,
                                   {.tie_weights = config.tie_weights,
                                    .logit_soft_cap = config.logit_soft_cap,
                                    .name = "words",
                                    .dtype = dtype});
-  SymbolicTensor x = words(ids);
+  SymbolicTensor x = words(inputs[0]);
   if (config.embedding_scale != 1) x = x * rounded(config.embedding_scale, dtype);
   if (config.positions > 0) {
-    x = PositionEmbedding(config.positions, {.add = true, .name = "positions", .dtype = dtype})(x);
+    const PositionEmbeddingOptions options{.add = true, .name = "positions", .dtype = dtype};
+    x = with_documents(PositionEmbedding(config.positions, options), x);
   }
   for (int64_t i = 0; i < config.blocks; ++i) {
     TransformerBlockOptions block = block_options(config, i);
     block.dtype = dtype;
-    x = TransformerBlock(block)(x);
+    x = with_documents(TransformerBlock(block), x);
   }
   const double epsilon = config.block.epsilon;
   const BlockNorm norm = config.block.norm;
@@ -481,7 +494,7 @@ ModelHandle make_language_model(const LanguageModelConfig& config, const std::st
                               .add_unit_offset = norm == BlockNorm::rms_unit_offset,
                               .name = "norm",
                               .dtype = dtype})(x);
-  return Functional({ids}, {words.reversed("logits")(x)}, {.name = config.model_type});
+  return Functional(inputs, {words.reversed("logits")(x)}, {.name = config.model_type});
 }
 
 WeightSource weight_source(const LanguageModelConfig& config, const std::string& path) {

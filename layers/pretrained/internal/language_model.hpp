@@ -34,9 +34,10 @@ LanguageModelConfig language_model_config(const Json& json, const std::string& w
 /// Returns the prefix of names of an architecture's tensors in Hugging Face's files.
 std::string name_prefix(const LanguageModelConfig& config);
 
-/// Makes the model that a configuration describes, with the paths of weight_source(). Throws
-/// ConfigError.
-ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype);
+/// Makes the model that a configuration describes, with the paths of weight_source(); with
+/// `has_documents`, document ids are its second input. Throws ConfigError.
+ModelHandle make_language_model(const LanguageModelConfig& config, const std::string& dtype,
+                                bool has_documents = false);
 
 /// The place of a weight in a Hugging Face file.
 struct WeightSource {
