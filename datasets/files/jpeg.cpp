@@ -128,14 +128,14 @@ Image with_alpha(const Image& rgb) {
   return image;
 }
 
-struct Encoding {
-  Encoding() { set_errors(failure, info.err); }
-  ~Encoding() {
+struct JpegEncoding {
+  JpegEncoding() { set_errors(failure, info.err); }
+  ~JpegEncoding() {
     jpeg_destroy_compress(&info);
     std::free(bytes);
   }
-  Encoding(const Encoding&) = delete;
-  Encoding& operator=(const Encoding&) = delete;
+  JpegEncoding(const JpegEncoding&) = delete;
+  JpegEncoding& operator=(const JpegEncoding&) = delete;
 
   jpeg_compress_struct info{};
   JpegFailure failure;
@@ -144,7 +144,7 @@ struct Encoding {
   unsigned long size = 0;
 };
 
-void write_rows(Encoding& state) {
+void write_rows(JpegEncoding& state) {
   const Image& image = *state.image;
   jpeg_create_compress(&state.info);
   jpeg_mem_dest(&state.info, &state.bytes, &state.size);
@@ -186,7 +186,7 @@ Image decode_jpeg(const EncodedImage& encoded) {
 }
 
 std::string encode_jpeg(const Image& image, const std::string& file) {
-  Encoding state;
+  JpegEncoding state;
   state.image = &image;
   if (!completed(state, write_rows)) fail_image(file, "JPEG file", state.failure.message);
   return {reinterpret_cast<const char*>(state.bytes), state.size};
