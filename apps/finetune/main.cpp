@@ -217,7 +217,7 @@ int finetune_main(int argc, char** argv) {
   const app::Setup setup = app::set_up(common, {{"batch", 1}});
   const Mesh mesh = setup.layouts.mesh();
   const bool prints = app::verbosity(common) > 0;
-  if (prints) std::cout << "mesh " << describe_mesh(mesh) << std::endl;
+  if (prints) std::cout << "mesh " << app::mesh_text(mesh) << std::endl;
   app::NewFolder folder(mesh, "--save", flags.save);
 
   const Tokenizer tokenizer = app::pretrained_tokenizer(mesh, flags.folder);

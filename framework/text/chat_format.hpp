@@ -45,15 +45,12 @@ AnsweredTokens encode_answers(const Tokenizer& tokenizer, const AnsweredText& te
 /// tokenizer's special tokens say which family it is; the template of tokenizer_config.json, a
 /// program in Jinja, is not read, and default system messages that some of them add are left out.
 ///
+///     const Tokenizer tokenizer = load_tokenizer("SmolLM2-135M-Instruct/");
 ///     const ChatFormat format(tokenizer);
-///     std::string prompt = format.prompt({{"user", "What is the capital of France?"}});
+///     std::string text = format.prompt({{"user", "What is the capital of France?"}});
 ///
-/// | name | tokens | models |
-/// |---|---|---|
-/// | chatml | `<|im_start|>`, `<|im_end|>` | Qwen, SmolLM |
-/// | llama3 | `<|start_header_id|>`, `<|end_header_id|>`, `<|eot_id|>` | Llama 3 |
-/// | gemma | `<start_of_turn>`, `<end_of_turn>` | Gemma |
-/// | mistral, mistral_tekken | `[INST]`, `[/INST]` | Mistral, with SentencePiece or Tekken |
+/// The formats are "chatml" (Qwen, SmolLM), "llama3", "gemma", and Mistral's with SentencePiece or
+/// Tekken, "mistral" and "mistral_tekken".
 class ChatFormat {
  public:
   /// Throws ConfigError for a tokenizer without the tokens of one of these formats.

@@ -78,6 +78,11 @@ TEST_CASE("malformed JSON gives a one-line error with file, line and column") {
   }
 }
 
+TEST_CASE("the lines of malformed JSON count from the first one's number") {
+  CHECK_THAT(config_error([] { parse_json("{", "a.json", 7); }), StartsWith("[a.json:7:"));
+  CHECK_THAT(config_error([] { parse_json("[\n1\n2]", "a.json", 7); }), StartsWith("[a.json:9:"));
+}
+
 TEST_CASE("JSON nesting is limited to 64") {
   CHECK(parse_error(repeat("[", 64) + repeat("]", 64)).empty());
   CHECK_THAT(parse_error(repeat("[", 65) + repeat("]", 65)), StartsWith("[a.json:1:65] "));

@@ -520,6 +520,45 @@ LayoutMap sharded_layouts() {
 
 }  // namespace
 
+TEST_CASE("with document ids, logits are those of each document alone") {
+  std::vector<std::pair<Json, State>> models = {{gpt2_config(), gpt2_state()}};
+  for (const Kind& kind : kinds()) models.emplace_back(config_of_kind(kind), state_of_kind(kind));
+  const at::Tensor documents = at::tensor({1, 1, 2, 2, 2, 1, 1, 2, 2, 2}, at::kLong).view({2, -1});
+  for (const auto& [config, state] : models) {
+    CAPTURE(config.at("model_type"));
+    const Folder folder(config, state);
+    const std::string path = folder.folder.path().string();
+    const ModelHandle alone = load_pretrained(path, {.dtype = "float64"});
+    const ModelHandle packed = load_pretrained(path, {.dtype = "float64", .documents = true});
+    const at::Tensor logits = packed.predict_on_batch({.x = {token_ids(), documents}})[0];
+    for (const auto& [first, count] : {std::pair(0, 2), std::pair(2, 3)}) {
+      const at::Tensor expected = alone.predict(token_ids().narrow(1, first, count).contiguous());
+      CHECK((logits.narrow(1, first, count) - expected).abs().max().item<double>() < 1e-12);
+    }
+  }
+  const Folder bert(bert_config(), bert_state(false));
+  CHECK_THAT(
+      test::error_line([&] { load_pretrained(bert.folder.path().string(), {.documents = true}); }),
+      Contains("models that predict the next token"));
+}
+
+TEST_CASE("the tokens that end a text are those of generation_config.json, or of config.json") {
+  const test::TempFolder folder;
+  const auto write = [&](const std::string& name, const Json& json) {
+    write_file((folder / name).string(), to_json_text(json));
+  };
+  const auto stop_tokens = [&] { return pretrained_stop_tokens(folder.path().string()); };
+  CHECK(stop_tokens().empty());
+  write("config.json", {{"model_type", "llama"}, {"eos_token_id", 2}});
+  CHECK(stop_tokens() == std::vector<int64_t>{2});
+  write("generation_config.json", {{"eos_token_id", nullptr}});
+  CHECK(stop_tokens() == std::vector<int64_t>{2});
+  write("generation_config.json", {{"eos_token_id", {5, 7}}});
+  CHECK(stop_tokens() == std::vector<int64_t>{5, 7});
+  write("generation_config.json", {{"eos_token_id", "</s>"}});
+  CHECK_THAT(test::error_line(stop_tokens), Contains("generation_config.json: eos_token_id"));
+}
+
 TEST_CASE("models of the Llama family give the logits of their formulas, and save their tensors") {
   std::vector<Kind> all = kinds();
   for (const Kind& kind : kinds_of_folders()) all.push_back(kind);
