@@ -82,7 +82,7 @@ void check_model(const ModelHandle& model, const SafetensorsFile& expected,
   const LossHandle loss = is_bert
                               ? LossHandle(MeanSquaredError())
                               : LossHandle(SparseCategoricalCrossentropy({.from_logits = true}));
-  model.compile({.optimizer = SGD(0.05), .loss = loss, .layouts = layouts});
+  model.compile({.optimizer = SGD(0.01), .loss = loss, .layouts = layouts});
   const at::Tensor losses = stored(expected, "losses");
   for (int64_t step = 0; step < losses.numel(); ++step) {
     const Logs logs = model->train_on_batch(Examples{.x = x, .y = {stored(expected, "labels")}});
