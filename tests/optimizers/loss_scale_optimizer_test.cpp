@@ -87,7 +87,7 @@ TEST_CASE("a gradient that overflows on one stage skips the step on all") {
   for (const Variable& w : weights) CHECK(difference(w.value().full(), at::ones({3})) == "");
   step(1, 2);
   CHECK(difference(weights[0].value().full(), at::zeros({3})) == "");
-  CHECK(difference(weights[1].value().full(), at::full({3}, -1)) == "");
+  CHECK(difference(weights[1].value().full(), at::full({3}, -1.0)) == "");
 }
 
 TEST_CASE("whether gradients are finite costs one reduction for all with one sharding") {

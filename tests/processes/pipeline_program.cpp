@@ -210,8 +210,8 @@ void measure(const std::string& how, int64_t stages, const DistributedOptions& d
   std::printf("%s %.0f %.0f\n", how.c_str(), peak.activations, peak.gradients);
 }
 
-/// Trains layers that sleep, one for each stage, and prints the begin and end of each nap of a
-/// step: "SCHEDULE:MICROBATCHES".
+/// Trains layers that sleep, one for each stage, and prints the begin and end of each nap of three
+/// steps: "SCHEDULE:MICROBATCHES".
 void take_naps(const std::string& how, int64_t devices, std::chrono::milliseconds time,
                const DistributedOptions& distributed) {
   constexpr int64_t units = 8;
@@ -230,12 +230,14 @@ void take_naps(const std::string& how, int64_t devices, std::chrono::millisecond
   model.compile({.optimizer = SGD(0.01), .loss = MeanSquaredError(), .layouts = layouts});
   const at::Tensor data = at::ones({microbatches, units}, at::kDouble);
   const Examples batch = {.x = {data}, .y = {data}};
-  model.train_on_batch(batch);
-  taken_naps();
-  model.train_on_batch(batch);
-  for (const NapTime& nap : taken_naps()) {
-    std::printf("%s %lld %lld\n", how.c_str(), static_cast<long long>(nap.begin),
-                static_cast<long long>(nap.end));
+  for (int step = 0; step <= 3; ++step) {
+    model.train_on_batch(batch);
+    for (const NapTime& nap : taken_naps()) {
+      // The first step is planned.
+      if (step == 0) break;
+      std::printf("%d %lld %lld\n", step, static_cast<long long>(nap.begin),
+                  static_cast<long long>(nap.end));
+    }
   }
 }
 

@@ -106,25 +106,25 @@ double microbatches_held(const PipelineSchedule& schedule, size_t device) {
   return double(most) / double(schedule.chunks());
 }
 
-/// The naps of a step: of one process.
+/// The naps of a process in a step.
 using Naps = std::vector<std::pair<int64_t, int64_t>>;
 
-/// Runs a step whose stages sleep on `count` processes; returns each one's naps.
-std::vector<Naps> naps_of(int count, const std::string& how) {
+/// Runs steps whose stages sleep on `count` processes; returns each process' naps, by step.
+std::vector<std::vector<Naps>> naps_of(int count, const std::string& how) {
   Processes processes(count, app_path("pipeline_program"),
                       {str("stages=", count), "naps=" + how, "milliseconds=20"});
-  std::vector<Naps> all;
-  for (const RankEnd& end : processes.wait(std::chrono::minutes(5))) {
-    CAPTURE(how, end.err);
-    REQUIRE(end.exit_code == 0);
-    std::istringstream lines(end.out);
-    std::string name;
-    all.emplace_back();
-    for (int64_t begin = 0, finish = 0; lines >> name >> begin >> finish;) {
-      all.back().emplace_back(begin, finish);
+  std::vector<std::vector<Naps>> steps(3, std::vector<Naps>(size_t(count)));
+  const std::vector<RankEnd>& ends = processes.wait(std::chrono::minutes(5));
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    CAPTURE(how, ends[rank].err);
+    REQUIRE(ends[rank].exit_code == 0);
+    std::istringstream lines(ends[rank].out);
+    size_t step = 0;
+    for (int64_t begin = 0, end = 0; lines >> step >> begin >> end;) {
+      steps.at(step - 1)[rank].emplace_back(begin, end);
     }
   }
-  return all;
+  return steps;
 }
 
 /// Returns the part of the time from the first nap to the last that a process is awake, on average.
@@ -215,16 +215,19 @@ TEST_CASE("stages work at the same time, and are idle about as long as their sch
           .name = schedule, .devices = count, .microbatches = microbatches};
       const PipelineSchedule made = make_schedule(options);
       const double planned = simulate_schedule(made, equal_costs(made)).idle_share;
-      const std::vector<Naps> naps = naps_of(count, str(schedule, ":", microbatches));
       CAPTURE(count, schedule, planned);
-      for (const Naps& here : naps) {
-        REQUIRE(here.size() == size_t(3 * made.chunks() * microbatches));
+      // The least of three steps, since other programs delay a step.
+      double& least = idle[schedule] = 1;
+      for (const std::vector<Naps>& naps : naps_of(count, str(schedule, ":", microbatches))) {
+        for (const Naps& here : naps) {
+          REQUIRE(here.size() == size_t(3 * made.chunks() * microbatches));
+        }
+        for (size_t p = 1; p < naps.size(); ++p) CHECK(overlap(naps[p - 1], naps[p]));
+        least = std::min(least, idle_share(naps));
       }
-      for (size_t p = 1; p < naps.size(); ++p) CHECK(overlap(naps[p - 1], naps[p]));
-      idle[schedule] = idle_share(naps);
-      CAPTURE(idle[schedule]);
-      CHECK(1 - idle[schedule] >= 0.85 * (1 - planned));
-      CHECK(idle[schedule] >= planned - 0.01);
+      CAPTURE(least);
+      CHECK(1 - least >= 0.85 * (1 - planned));
+      CHECK(least >= planned - 0.01);
     }
     CHECK(idle["zb_v"] < idle["zb_h1"]);
     CHECK(idle["zb_h1"] < idle["1f1b"]);

@@ -56,13 +56,13 @@ Trained trained_in_float16(const LayoutMap& layouts) {
 /// Returns a weight of 0 after a step whose gradient is 1 for each of some rows.
 double after_ones(int64_t rows, const LayoutMap& layouts) {
   const DTypeScope half("mixed_bfloat16");
-  const DenseOptions options = {.use_bias = false, .kernel_initializer = "zeros"};
-  const Sequential model({Dense(1, options), Activation("linear")});
+  const Sequential model({Dense(1, {.use_bias = false, .kernel_initializer = "ones"}),
+                          Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
   model.compile({.optimizer = SGD(1),
                  .loss = MeanAbsoluteError({.reduction = Reduction::sum}),
                  .layouts = layouts});
   model.train_on_batch({.x = {at::ones({rows, 1})}, .y = {at::ones({rows, 1})}});
-  return full_weights(model)[0].item<double>();
+  return full_weights(model)[1].item<double>();
 }
 
 }  // namespace
