@@ -10,10 +10,10 @@ import programs
 from step import Step, random_of, register
 
 RANKS = 4
-RUN_SECONDS = 180
+RUN_SECONDS = 600
 # After which the others have named a process that was killed.
 NAMING_SECONDS = 5
-TRAININGS = 3  # of one start
+TRAININGS = 2  # of one start
 
 
 def draw(random):
@@ -108,7 +108,7 @@ class Ranks:
 class PipelineStep(Step):
     name = "pipeline"
     summary = "four ranks train in stages, without a hang; one that is killed is named in time"
-    share = 6
+    share = 8
     least = 200  # starts, with shared memory and sockets in turn; half of them with a kill
     parallel = False
 
