@@ -211,7 +211,7 @@ def test_pipeline():
                   programs.Ended(0, f"{training} loss of step 3: 1, not 2\n", "")):
         check(len(pipeline_step.judge([right, wrong], training)) == 1, f"not {wrong.describe()}")
     killed = programs.Ended(-9, "", "")
-    named = programs.Ended(3, "", "error: rank 1 (pid 77) was lost in step 4\n")
+    named = programs.Ended(3, "", "error: rank 1 (pid 77 on vm) was lost in step 4\n")
     judge = pipeline_step.judge_killed
     check(judge([named, killed, named, named], 1, 77, 2) == [] and
           judge([right, killed, right, right], 1, 77, 2) == [], "a killed rank is named")
