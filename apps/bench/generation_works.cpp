@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
 #include "apps/bench/compare.hpp"
