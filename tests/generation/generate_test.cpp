@@ -454,7 +454,8 @@ TEST_CASE("texts continued in turn share a recording, each with a cache of its o
   const Functional model = language_model(llama_block(), false, one_device());
   const GenerateOptions options{.max_new_tokens = 12, .check_model = false};
   std::vector<Continuation> texts;
-  for (const TokenIds& prompt : prompts) texts.emplace_back(model, std::vector{prompt}, options);
+  for (const TokenIds& prompt : prompts)
+    texts.emplace_back(model, std::vector<TokenIds>{prompt}, options);
   while (!texts[0].complete()) {
     for (Continuation& text : texts) text.step();
   }
