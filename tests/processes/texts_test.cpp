@@ -16,7 +16,7 @@ TEST_CASE("generated texts are the same in all processes of a mesh, from replaye
   // calls on one token, the first is eager and the second is captured; those of the beams have
   // other rows.
   CHECK_THAT(alone, Catch::Contains("replayed 10\n") && Catch::Contains("replayed 20\n"));
-  for (const std::string& mesh : {"batch=2", "model=2"}) {
+  for (const char* const mesh : {"batch=2", "model=2"}) {
     CAPTURE(mesh);
     for (const RankEnd& end : texts(2, mesh)) {
       CAPTURE(end.err);

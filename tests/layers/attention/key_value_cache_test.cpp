@@ -167,7 +167,7 @@ TEST_CASE("a cache refuses what does not fit") {
 
 TEST_CASE("layers of one call share positions, each in its batch's layout") {
   const Mesh mesh = create_mesh({{"batch", 2}});
-  const at::Tensor x = steps(3).to(at::kFloat).repeat({2, 1, 1});
+  const at::Tensor x = steps(3).to(at::kFloat);
   const Layout rows({"batch", unsharded, unsharded}, mesh);
   const MultiHeadAttention first(2, 3), second(2, 3);
   KeyValueCache cache(9);
