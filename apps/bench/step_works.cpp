@@ -41,17 +41,17 @@ at::Tensor random_choices(const Shape& shape, int64_t limit) {
   return random_numbers(shape).mul(static_cast<double>(limit)).to(at::kLong);
 }
 
-SymbolicTensor normalized(const SymbolicTensor& x) {
+SymbolicTensor layer_normalized(const SymbolicTensor& x) {
   return LayerNormalization({.epsilon = 1e-5})(x);
 }
 
 /// Makes a pre-norm block: attention and two dense layers, each with a residual connection.
 SymbolicTensor transformer_block(const SymbolicTensor& x, const TransformerSizes& s, bool causal) {
-  const SymbolicTensor in = normalized(x);
+  const SymbolicTensor in = layer_normalized(x);
   const SymbolicTensor attended = MultiHeadAttention(
       s.heads, s.width / s.heads, {.dropout = s.dropout, .use_causal_mask = causal})({in, in});
   const SymbolicTensor middle = Add()({x, Dropout(s.dropout)(attended)});
-  const SymbolicTensor wide = Dense(4 * s.width, {.activation = "gelu"})(normalized(middle));
+  const SymbolicTensor wide = Dense(4 * s.width, {.activation = "gelu"})(layer_normalized(middle));
   return Add()({middle, Dropout(s.dropout)(Dense(s.width)(wide))});
 }
 
@@ -61,7 +61,7 @@ ModelHandle transformer(const TransformerSizes& s, bool causal, const LayoutMap&
   const Input words({s.length}, {.dtype = "int64"});
   SymbolicTensor x = Embedding(s.words, s.width)(words);
   for (int64_t i = 0; i < s.layers; ++i) x = transformer_block(x, s, causal);
-  x = normalized(x);
+  x = layer_normalized(x);
   const SymbolicTensor logits =
       causal ? Dense(s.words)(x) : Dense(step_classes)(GlobalAveragePooling1D()(x));
   const Functional model({words}, {logits});
