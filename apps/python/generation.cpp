@@ -15,6 +15,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/python/arrays.hpp"
@@ -39,7 +40,7 @@ TokenIds ids_of(nb::handle row) {
   if (is_array(row)) {
     const at::Tensor ids = tensor_of(row, "tokens");
     if (ids.dim() != 1 || !at::isIntegralType(ids.scalar_type(), /*includeBool=*/false)) {
-      refuse_tokens(str("an array of ", ids.dim(), " axes, ", ids.scalar_type()));
+      refuse_tokens(str("an array of ", ids.dim(), " axes, ", dtype_name(ids.scalar_type())));
     }
     const at::Tensor numbers = ids.to(at::kLong).contiguous();
     const int64_t* const first = numbers.const_data_ptr<int64_t>();
