@@ -57,7 +57,7 @@ TEST_CASE("llm: the same words on every mesh, with and without an adapter") {
   const std::string text = continued({base, "abc", "--words", "12"});
   CHECK(text.starts_with("abc"));
   CHECK(text.ends_with("\n"));
-  // What the library generates.
+  // The library generates the same text.
   CHECK(text == generate(load_pretrained(base), load_tokenizer(base), "abc",
                          {.max_new_tokens = 12, .stop_tokens = {test::small_llama_end}}) +
                     "\n");

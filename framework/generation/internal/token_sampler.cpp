@@ -65,7 +65,7 @@ std::vector<int64_t> detail::best_tokens(std::span<const double> logits, int64_t
     const double first = logits[size_t(a)], second = logits[size_t(b)];
     return first > second || (first == second && a < b);
   };
-  // Of all tokens, a full sort is faster than a partial one.
+  // A full sort of all tokens is faster than a partial one.
   if (count == std::ssize(tokens)) {
     std::sort(tokens.begin(), tokens.end(), better);
   } else {

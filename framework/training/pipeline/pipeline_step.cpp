@@ -290,7 +290,7 @@ void PipelineStep::run_once(NodeTurn turn, int64_t step) {
     for (size_t o = 0; o < node.out.size(); ++o) {
       DTensor& value = once_[size_t(node.out[o])];
       value = here ? out[o] : elsewhere(node.out[o], mesh);
-      // What reads a sum over all rows, such as a count, does not know of microbatches.
+      // Readers of a sum over all rows, such as a count, do not know of microbatches.
       if (all_rows) value = resolved(value, here);
     }
   }

@@ -79,7 +79,7 @@ bool has_window(const Kind& kind, const std::string& block) {
   return kind.type != "qwen2" || block == "1";
 }
 
-/// What Gemma 2 and 3 are configured with here: a divisor of the scores, and soft caps.
+/// The configuration of Gemma 2 and 3 here: a divisor of the scores, and soft caps.
 constexpr double score_scalar = 5, score_cap = 0.7, logit_cap = 0.9;
 /// The base of the positions of all blocks, and of those of Gemma 3 with a window.
 constexpr double base = 100, local_base = 30;
