@@ -5,8 +5,12 @@ set(TESSERA_PRECOMPILED_HEADERS
   <c10/core/InferenceMode.h>
   <algorithm>
   <array>
+  <chrono>
   <cmath>
+  <condition_variable>
   <cstdint>
+  <deque>
+  <filesystem>
   <functional>
   <limits>
   <map>
@@ -19,7 +23,16 @@ set(TESSERA_PRECOMPILED_HEADERS
   <stdexcept>
   <string>
   <string_view>
+  <thread>
   <unordered_map>
   <utility>
   <variant>
-  <vector>)
+  <vector>
+  <nlohmann/json.hpp>)
+
+# The same for the users of the library, applications and tests. A unity build compiles nearly all of them again after
+# a change of a public header, so all of these are precompiled there: of 15 s that an application takes, 6 are theirs.
+set(TESSERA_USERS_PRECOMPILED_HEADERS ${TESSERA_PRECOMPILED_HEADERS})
+if(CMAKE_UNITY_BUILD)
+  list(APPEND TESSERA_USERS_PRECOMPILED_HEADERS <tessera/tessera.hpp>)
+endif()
