@@ -272,7 +272,8 @@ TimedWork make_work(const WorkFlags& flags) {
   if (flags.work == "csv") return csv_work(flags);
   if (flags.work == "pictures") return pictures_work(flags);
   if (flags.work == "serving") return serving_work(flags);
-  if (flags.work.starts_with("generate")) return generation_work(flags);
+  if (flags.work.starts_with("generate_")) return generation_work(flags);
+  if (flags.work.starts_with("train_")) return language_training_work(flags);
   return flags.work == "memory" ? memory_work(flags) : first_step_work(flags);
 }
 
@@ -301,8 +302,8 @@ int compare_work(int argc, const char* const* argv) {
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
   options.add_argument("WORK",
                        "mlp, imdb, fit, cnn, text, csv, pictures, serving, attention, "
-                       "generate_small, generate_smol, first-step or memory; with a device one of "
-                       "bench compare --device, or copy",
+                       "generate_small, generate_smol, train_small, train_smol, first-step or "
+                       "memory; with a device one of bench compare --device, or copy",
                        flags.work);
   options.add({"device", "Work", "device type, instead of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});

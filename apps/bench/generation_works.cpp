@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
 #include "apps/bench/compare.hpp"
 #include "apps/bench/timing.hpp"
+#include "apps/bench/training_steps.hpp"
 
 namespace tessera::bench {
 
@@ -31,14 +34,21 @@ ModelHandle llama(const GenerationWork& work, const LayoutMap& layouts) {
                           .use_causal_mask = true})(x);
   }
   const Functional model({ids}, {tokens.reversed("logits")(RMSNormalization()(x))});
-  model.compile({.layouts = layouts});
+  model.compile({.optimizer = Adam(1e-4),
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = layouts});
   return model;
+}
+
+LayoutMap layouts_of(const WorkFlags& flags) {
+  return LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
 }
 
 const GenerationWork& find_work(const std::string& name) {
   const std::vector<GenerationWork>& all = generation_works();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const GenerationWork& work) { return work.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const GenerationWork& work) {
+    return name == "generate_" + work.name || name == "train_" + work.name;
+  });
   if (found != all.end()) return *found;
   throw ConfigError("bench compare-work", "the work is one of generation_works()", in_quotes(name),
                     "use bench compare --work generate");
@@ -47,7 +57,7 @@ const GenerationWork& find_work(const std::string& name) {
 std::vector<std::string> peer_arguments(const GenerationWork& work) {
   std::vector<std::string> texts;
   for (const int64_t size : {work.blocks, work.width, work.heads, work.shared_heads, work.hidden,
-                             work.words, work.prompt, work.tokens}) {
+                             work.words, work.prompt, work.tokens, work.rows, work.length}) {
     texts.push_back(std::to_string(size));
   }
   return texts;
@@ -57,16 +67,14 @@ std::vector<std::string> peer_arguments(const GenerationWork& work) {
 
 const std::vector<GenerationWork>& generation_works() {
   static const std::vector<GenerationWork> all = {
-      {"generate_small", "64 tokens behind 300, Llama 2 x 64", 2, 64, 4, 4, 256, 1000, 300, 64},
-      {"generate_smol", "16 tokens behind 16, Llama 30 x 576, 49,152 words", 30, 576, 9, 3, 1536,
-       49152, 16, 16}};
+      {"small", "Llama 2 x 64", 2, 64, 4, 4, 256, 1000, 300, 64, 16, 128},
+      {"smol", "Llama 30 x 576, 49,152 words", 30, 576, 9, 3, 1536, 49152, 16, 16, 2, 128}};
   return all;
 }
 
 TimedWork generation_work(const WorkFlags& flags) {
   const GenerationWork& work = find_work(flags.work);
-  const ModelHandle model =
-      llama(work, LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices))));
+  const ModelHandle model = llama(work, layouts_of(flags));
   const std::vector<TokenIds> prompt = {TokenIds(size_t(work.prompt), 7)};
   const GenerateOptions options{.max_new_tokens = work.tokens, .check_model = false};
   return [=](int64_t count) {
@@ -78,15 +86,37 @@ TimedWork generation_work(const WorkFlags& flags) {
   };
 }
 
+TimedWork language_training_work(const WorkFlags& flags) {
+  const GenerationWork& work = find_work(flags.work);
+  const LayoutMap layouts = layouts_of(flags);
+  const at::Tensor words = at::arange(work.rows * (work.length + 1))
+                               .mul(7919)
+                               .remainder(work.words)
+                               .view({work.rows, work.length + 1});
+  const TensorDataset data(words.slice(1, 0, work.length), words.slice(1, 1));
+  TrainingSteps steps(llama(work, layouts), layouts, data, work.rows);
+  return [steps](int64_t count) mutable {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) taken.push_back(steps.step());
+    return milliseconds(taken);
+  };
+}
+
 void compare_generate(CompareRun& run) {
   for (const GenerationWork& work : generation_works()) {
-    std::vector<Contender> all = {own_contender("own", "ours", {work.name})};
-    run.add_peer(all, "transformers", "transformers", "", "transformers_generate.py",
-                 peer_arguments(work));
-    const Figures figures =
-        take_turns(all, {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 4, 2)});
-    run.comparison.add_own(work.title, figures.at("own"));
-    run.add_other(figures, "own", "transformers", 1.0);
+    for (const std::string kind : {"generate", "train"}) {
+      const std::string title =
+          kind == "train" ? str("training step of ", work.rows, " x ", work.length, " words, ")
+                          : str(work.tokens, " tokens behind ", work.prompt, ", ");
+      std::vector<Contender> all = {own_contender("own", "ours", {kind + "_" + work.name})};
+      std::vector<std::string> arguments = peer_arguments(work);
+      arguments.insert(arguments.begin(), kind);
+      run.add_peer(all, "transformers", "transformers", "", "transformers_llama.py", arguments);
+      const Figures figures =
+          take_turns(all, {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 4, 2)});
+      run.comparison.add_own(title + work.title, figures.at("own"));
+      run.add_other(figures, "own", "transformers", 1.0);
+    }
   }
 }
 

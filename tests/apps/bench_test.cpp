@@ -264,7 +264,7 @@ TEST_CASE("bench compare times a pipeline beside steps without stages", "[bench]
   CHECK(rows[1]["at_most"] == 1.25);
 }
 
-TEST_CASE("bench compare times texts of language models", "[bench][nightly]") {
+TEST_CASE("bench compare times texts and training steps of language models", "[bench][nightly]") {
   const test::TempFolder folder;
   const std::string file = folder / "times.json";
   const test::ProgramRun run =
@@ -273,7 +273,7 @@ TEST_CASE("bench compare times texts of language models", "[bench][nightly]") {
   REQUIRE(run.exit_code == 0);
   CHECK(run.out.find("transformers: not found, see --python\n") != std::string::npos);
   const Json rows = read_json_file(file)["compare"];
-  REQUIRE(rows.size() == 2);
+  REQUIRE(rows.size() == 4);
   for (const Json& row : rows) CHECK(row["least"].get<double>() > 0);
 }
 
