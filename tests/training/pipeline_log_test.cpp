@@ -1,4 +1,5 @@
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/dtype_scope.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
 
@@ -35,23 +37,25 @@ Sequential three_stages(const MeshDims& mesh, const std::string& schedule, bool 
   return model;
 }
 
-Examples batch() {
+std::vector<int64_t> all_rows() {
   std::vector<int64_t> all(static_cast<size_t>(rows));
-  for (int64_t r = 0; r < rows; ++r) all[size_t(r)] = r;
-  return small_data(rows).get(all);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
+
+Examples batch() { return small_data(rows).get(all_rows()); }
 
 /// Collectives, their dimensions and bytes, and how many there are of each.
 using Counts = std::map<std::string, int64_t>;
 
 std::string line(CommOp op, int64_t bytes) { return str(to_string(op), " stage ", bytes); }
 
-Counts logged_step(const Sequential& model) {
-  model.train_on_batch(batch());
+Counts logged_step(const ModelHandle& model, const Examples& examples = batch()) {
+  model.train_on_batch(examples);
   CommLog log;
   {
     const CommLogScope scope(log);
-    model.train_on_batch(batch());
+    model.train_on_batch(examples);
   }
   Counts counts;
   for (const CommEntry& entry : log.entries()) {
@@ -83,6 +87,27 @@ TEST_CASE("two shards of a batch send half of the activations each", "[pipeline]
   const Counts counts = logged_step(three_stages({{"stage", 3}, {"batch", 2}}, "1f1b", false));
   CHECK(counts.at(line(CommOp::transfer, part * 14)) == 2 * microbatches);
   CHECK(counts.at(line(CommOp::transfer, part * 9)) == 2 * microbatches);
+}
+
+TEST_CASE("a tied table goes to its head's stage once a step, and its gradient back once",
+          "[pipeline]") {
+  const DTypeScope dtype("float64");
+  constexpr int64_t words = 11, width = 7, length = 5;
+  const at::Tensor ids = at::arange(rows * length).mul(3).remainder(words).view({rows, length});
+  for (const char* const schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    CAPTURE(schedule);
+    LayoutMap layouts(create_mesh({{"stage", 3}}));
+    layouts.set_pipeline({.microbatches = microbatches, .schedule = schedule});
+    const Input in({length}, {.dtype = "int64"});
+    const ReversibleEmbedding table(words, width);
+    const SymbolicTensor hidden = Dense(width)(Dense(9)(table(in)));
+    const Functional model({in}, {table.reversed()(hidden)});
+    model.compile({.optimizer = Adam(1e-2),
+                   .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                   .layouts = layouts});
+    const Counts counts = logged_step(model, TensorDataset(ids, ids).get(all_rows()));
+    CHECK(counts.at(line(CommOp::transfer, words * width * 8)) == 2);
+  }
 }
 
 TEST_CASE("a profile has a span of each action of the schedule", "[pipeline]") {
