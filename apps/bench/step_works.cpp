@@ -23,6 +23,17 @@ namespace {
 constexpr int64_t step_batches = 8;
 constexpr int64_t step_classes = 10;
 
+/// A GPT whose blocks are computed again, or lie in stages.
+const gpt::ModelSize deep_gpt{.blocks = 8,
+                              .heads = 3,
+                              .head_dim = 64,
+                              .width = 192,
+                              .hidden = 768,
+                              .length = 128,
+                              .vocabulary = 2000,
+                              .pre_norm = true};
+constexpr const char* deep_gpt_title = "GPT 8 x 192, 128 words, batch 16";
+
 struct TransformerSizes {
   int64_t batch, layers, width, heads, length, words;
   double dropout = 0;
@@ -290,17 +301,8 @@ std::vector<StepWork> inference_works() {
 }
 
 std::vector<StepWork> remat_works() {
-  const gpt::ModelSize size{.blocks = 8,
-                            .heads = 3,
-                            .head_dim = 64,
-                            .width = 192,
-                            .hidden = 768,
-                            .length = 128,
-                            .vocabulary = 2000,
-                            .pre_norm = true};
-  const std::string title = "GPT 8 x 192, 128 words, batch 16";
-  return {gpt_work("gpt_remat", title, size, 16, {{.match = "block_\\d+"}}),
-          gpt_work("gpt_saved", title, size, 16)};
+  return {gpt_work("gpt_remat", deep_gpt_title, deep_gpt, 16, {{.match = "block_\\d+"}}),
+          gpt_work("gpt_saved", deep_gpt_title, deep_gpt, 16)};
 }
 
 std::vector<StepWork> logits_works() {
@@ -317,24 +319,16 @@ std::vector<StepWork> logits_works() {
 }
 
 std::vector<StepWork> pipeline_works() {
-  const gpt::ModelSize size{.blocks = 8,
-                            .heads = 3,
-                            .head_dim = 64,
-                            .width = 192,
-                            .hidden = 768,
-                            .length = 128,
-                            .vocabulary = 2000,
-                            .dropout = 0,
-                            .pre_norm = true};
   static constexpr int64_t batch = 16, microbatches = 4;
-  const std::string title = "GPT 8 x 192, 128 words, batch 16";
-  StepWork staged = gpt_work("gpt_stages", title, size, batch);
+  gpt::ModelSize size = deep_gpt;
+  size.dropout = 0;
+  StepWork staged = gpt_work("gpt_stages", deep_gpt_title, size, batch);
   staged.model = [made = staged.model](const LayoutMap&) {
     LayoutMap layouts(create_mesh({{"stage", 4}}, virtual_cpus(4)));
     layouts.set_pipeline({.microbatches = microbatches, .schedule = "1f1b"});
     return made(layouts);
   };
-  StepWork accumulated = gpt_work("gpt_accumulated", title, size, batch / microbatches);
+  StepWork accumulated = gpt_work("gpt_accumulated", deep_gpt_title, size, batch / microbatches);
   accumulated.model = [size](const LayoutMap& layouts) -> ModelHandle {
     const Functional model = gpt::gpt_model(size);
     model.compile({.optimizer = Adam(1e-3, {.gradient_accumulation_steps = microbatches}),

@@ -27,17 +27,10 @@ void print_epoch(int64_t epoch, const Logs& logs) {
   std::fflush(stdout);
 }
 
-FitOptions fit_options(const CommonOptions& common) {
-  FitOptions fit;
-  fit.batch_size = common.batch_size;
-  fit.epochs = common.epochs;
-  fit.verbose = static_cast<int>(verbosity(common));
+/// Returns the options of a fit that prints a line after each epoch.
+FitOptions printing_fit(const CommonOptions& common) {
+  FitOptions fit = fit_options(common);
   fit.validation_split = 0.2;
-  fit.shuffle = common.shuffle;
-  fit.steps_per_epoch = common.steps_per_epoch;
-  fit.memory_limit = common.memory_limit.value_or(0);
-  fit.peak_flops = common.peak_flops;
-  fit.elastic = elastic_options(common);
   const bool prints = is_first_process(common);
   fit.callbacks = {LambdaCallback({.on_epoch_end = [prints](int64_t epoch, const Logs& logs) {
     if (prints) print_epoch(epoch, logs);
@@ -63,7 +56,7 @@ int run_example(int argc, char** argv, const ExampleOptions& options,
     const DefaultMeshScope scope(setup.layouts.mesh());
     const bool prints = is_first_process(common);
     const History history =
-        train({.layouts = setup.layouts, .fit = fit_options(common), .prints = prints});
+        train({.layouts = setup.layouts, .fit = printing_fit(common), .prints = prints});
     if (prints && !common.history.empty()) history.save(common.history);
     if (prints && !common.plot.empty()) save_plot(history, common.plot);
     return 0;

@@ -5,6 +5,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <tessera/framework/mesh/layout_file.hpp>
+#include <tessera/framework/training/options.hpp>
 
 #include "apps/common/app_options.hpp"
 
@@ -23,6 +24,10 @@ void set_dtypes(const CommonOptions& options);
 /// `built_in`). Collective. Throws ConfigError, FileError, LayoutError, MeshError, CommError.
 Setup set_up(const CommonOptions& options, const MeshDims& fallback,
              const LayoutFile& built_in = {});
+
+/// Returns the options of fit that the command line names; with --tensorboard its callback is among
+/// them.
+FitOptions fit_options(const CommonOptions& options);
 
 /// Returns the mesh and the GPUs it is on: "batch=4 on 2 GPUs".
 std::string mesh_text(const Mesh& mesh);

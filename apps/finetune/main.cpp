@@ -157,23 +157,11 @@ void show_model(const ModelHandle& model, const DatasetHandle& data,
 
 History fit(const ModelHandle& model, const PackedFile& data, const FinetuneFlags& flags,
             const app::CommonOptions& common) {
-  std::vector<CallbackHandle> callbacks;
+  FitOptions options = app::fit_options(common);
   if (!flags.checkpoints.folder.empty()) {
-    callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
-  }
-  if (!common.tensorboard.empty()) {
-    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
+    options.callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
   }
   const StopSignals signals;
-  FitOptions options{.batch_size = common.batch_size,
-                     .epochs = common.epochs,
-                     .verbose = static_cast<int>(common.verbose),
-                     .callbacks = callbacks,
-                     .shuffle = common.shuffle,
-                     .steps_per_epoch = common.steps_per_epoch,
-                     .memory_limit = common.memory_limit.value_or(0),
-                     .peak_flops = common.peak_flops,
-                     .elastic = app::elastic_options(common)};
   if (data.validation) options.validation_data = *data.validation;
   return model.fit(*data.training, options);
 }

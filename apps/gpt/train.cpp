@@ -107,26 +107,14 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
 History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
             const app::CommonOptions& common) {
   const Generator generator(model, corpus.vocabulary, flags.size.length);
-  std::vector<CallbackHandle> callbacks;
+  FitOptions options = app::fit_options(common);
   if (!flags.checkpoints.folder.empty()) {
-    callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
-  }
-  if (!common.tensorboard.empty()) {
-    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
+    options.callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
   }
   if (!flags.prompt.empty()) {
-    callbacks.push_back(TextAfterEpoch(generator, flags, app::verbosity(common) > 0));
+    options.callbacks.push_back(TextAfterEpoch(generator, flags, app::verbosity(common) > 0));
   }
   const StopSignals signals;
-  FitOptions options{.batch_size = common.batch_size,
-                     .epochs = common.epochs,
-                     .verbose = static_cast<int>(common.verbose),
-                     .callbacks = callbacks,
-                     .shuffle = common.shuffle,
-                     .steps_per_epoch = common.steps_per_epoch,
-                     .memory_limit = common.memory_limit.value_or(0),
-                     .peak_flops = common.peak_flops,
-                     .elastic = app::elastic_options(common)};
   if (corpus.validation) options.validation_data = *corpus.validation;
   return model.fit(corpus.data, options);
 }

@@ -177,16 +177,11 @@ void TrainingRun::train_phase(size_t number) {
               << (from.empty() ? "" : ", from the weights in " + from) << std::endl;
   }
   Phase phase{schemes_[number].name, mesh_, {}};
-  phase.history = model_->fit(corpus_.train, {.batch_size = common_.batch_size,
-                                              .epochs = common_.epochs,
-                                              .verbose = static_cast<int>(common_.verbose),
-                                              .callbacks = callbacks,
-                                              .validation_data = corpus_.test,
-                                              .shuffle = common_.shuffle,
-                                              .steps_per_epoch = common_.steps_per_epoch,
-                                              .memory_limit = common_.memory_limit.value_or(0),
-                                              .peak_flops = common_.peak_flops,
-                                              .elastic = app::elastic_options(common_)});
+  FitOptions options = app::fit_options(common_);
+  // With several schemes, each has a folder of events.
+  options.callbacks = callbacks;
+  options.validation_data = corpus_.test;
+  phase.history = model_->fit(corpus_.train, options);
   first_step_ += (*model_)->optimizer()->steps();
   resumes_ = false;
   phases_.push_back(std::move(phase));

@@ -142,25 +142,14 @@ void print_summary(const History& history, int64_t images, double seconds) {
 /// from.
 History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
             const app::CommonOptions& common, const MnistFlags& flags, bool saves) {
-  std::vector<CallbackHandle> callbacks;
+  FitOptions options = app::fit_options(common);
+  options.validation_data = test;
   if (saves && !flags.checkpoints.folder.empty()) {
     model.build(input_shape(flags));
-    callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
-  }
-  if (!common.tensorboard.empty()) {
-    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
+    options.callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
   }
   const StopSignals signals;
-  return model.fit(train, {.batch_size = common.batch_size,
-                           .epochs = common.epochs,
-                           .verbose = static_cast<int>(common.verbose),
-                           .callbacks = callbacks,
-                           .validation_data = test,
-                           .shuffle = common.shuffle,
-                           .steps_per_epoch = common.steps_per_epoch,
-                           .memory_limit = common.memory_limit.value_or(0),
-                           .peak_flops = common.peak_flops,
-                           .elastic = app::elastic_options(common)});
+  return model.fit(train, options);
 }
 
 /// Runs the task "evaluator": evaluates the checkpoints that the run writes.

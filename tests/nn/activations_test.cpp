@@ -98,7 +98,7 @@ TEST_CASE("activations of several operations have correct gradients in every lay
 
 TEST_CASE("silu and piecewise linear functions have second derivatives") {
   const at::Tensor x = at::linspace(-4.1, 4.3, 12, at::kDouble);
-  const auto slope = [](auto function) {
+  const auto slope = [](DTensor (*function)(const DTensor&)) {
     return [function](const std::vector<DTensor>& in) {
       GradientTape tape;
       tape.watch(in[0]);

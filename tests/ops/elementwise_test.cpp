@@ -254,10 +254,12 @@ TEST_CASE("integers beside a floating dtype are cast to it") {
 TEST_CASE("unsupported dtypes are refused before ATen is called") {
   const D integers = one_device(at::ones({3}, at::kLong)),
           truth = one_device(at::ones({3}, at::kBool));
-  for (const auto& function : {ops::exp, ops::sqrt, ops::floor, ops::relu}) {
+  using Unary = DTensor (*)(const DTensor&);
+  for (const Unary function :
+       std::initializer_list<Unary>{ops::exp, ops::sqrt, ops::floor, ops::relu}) {
     CHECK_THROWS_AS(function(integers), ConfigError);
   }
-  for (const auto& function : {ops::neg, ops::abs, ops::square}) {
+  for (const Unary function : std::initializer_list<Unary>{ops::neg, ops::abs, ops::square}) {
     CHECK_THROWS_AS(function(truth), ConfigError);
   }
   using Binary = DTensor (*)(const DTensor&, const DTensor&);

@@ -120,7 +120,8 @@ TEST_CASE("sum, prod, all and any of nothing are their identities") {
 
 TEST_CASE("max, min and mean of nothing are refused") {
   const DTensor x = one_device(at::randn({0, 3}));
-  for (const auto& function : {ops::max, ops::min, ops::mean, ops::variance, ops::logsumexp}) {
+  for (const Reduction function : std::initializer_list<Reduction>{ops::max, ops::min, ops::mean,
+                                                                   ops::variance, ops::logsumexp}) {
     CHECK_THROWS_AS(function(x, {0}, false), ShapeError);
   }
   CHECK_THROWS_AS(ops::argmax(x, 0), ShapeError);
@@ -197,8 +198,8 @@ TEST_CASE("moments and biased variance match ATen in every layout") {
 
 TEST_CASE("gradients of reductions match finite differences") {
   const Tensor x = at::randn({3, 4, 2}, at::kDouble);
-  for (const auto& function :
-       {ops::sum, ops::mean, ops::max, ops::min, ops::prod, ops::logsumexp, ops::variance}) {
+  for (const Reduction function : std::initializer_list<Reduction>{
+           ops::sum, ops::mean, ops::max, ops::min, ops::prod, ops::logsumexp, ops::variance}) {
     CHECK(wrong_gradients({x}, over(function, {0, 2})) == "");
     CHECK(wrong_gradients({x}, over(function, {1}, true)) == "");
   }

@@ -114,11 +114,11 @@ TEST_CASE("invalid slices, pads and parts are refused") {
   CHECK_THROWS_AS(ops::split(x, 4, 0), ShapeError);
   CHECK_THROWS_AS(ops::split(x, 0, 0), ShapeError);
   CHECK_THROWS_AS(ops::split(x, 2, 5), ShapeError);
-  CHECK_THROWS_AS(ops::concat({}, 0), ShapeError);
+  CHECK_THROWS_AS(ops::concat(std::vector<DTensor>{}, 0), ShapeError);
   CHECK_THROWS_AS(ops::concat({x, row}, 0), ShapeError);
   CHECK_THROWS_AS(ops::concat({x, one_device(at::randn({6, 4}))}, 0), ShapeError);
   CHECK_THROWS_AS(ops::concat({row, one_device(at::ones({3}, at::kLong))}, 0), ConfigError);
-  CHECK_THROWS_AS(ops::stack({}, 0), ShapeError);
+  CHECK_THROWS_AS(ops::stack(std::vector<DTensor>{}, 0), ShapeError);
   CHECK_THROWS_AS(ops::stack({x, row}, 0), ShapeError);
   CHECK_THROWS_AS(ops::unstack(x, 2), ShapeError);
 }
