@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t step_batches = 8;
 constexpr int64_t step_classes = 10;
 
-/// A GPT whose blocks are computed again, or lie in stages.
+/// A GPT whose blocks are computed again, or divided into stages.
 const gpt::ModelSize deep_gpt{.blocks = 8,
                               .heads = 3,
                               .head_dim = 64,

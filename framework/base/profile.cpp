@@ -215,7 +215,8 @@ Profile::Totals Profile::totals() const {
 void Profile::save(const std::string& path) const {
   const std::vector<detail::LaneSpans> lanes = spans_of(*recording_);
   const int64_t left_out = recording_->clock->left_out;
-  write_file_atomically(path, detail::trace_text(lanes, left_out, recording_->end()));
+  write_file_atomically(
+      path, detail::trace_text(lanes, recording_->clock->start, left_out, recording_->end()));
 }
 
 }  // namespace tessera

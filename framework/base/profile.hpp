@@ -116,7 +116,8 @@ class Profile {
   std::string table() const;
 
   /// Writes Chrome trace events (Perfetto, chrome://tracing) as a JSON array, one lane per thread,
-  /// times in microseconds. The file is replaced atomically. Throws FileError.
+  /// times in microseconds of the machine's steady clock: `jq -s add` of several processes' files
+  /// is a trace of all of them. The file is replaced atomically. Throws FileError.
   void save(const std::string& path) const;
 
  private:

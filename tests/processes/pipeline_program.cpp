@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/tessera.hpp>
 
@@ -211,9 +213,9 @@ void measure(const std::string& how, int64_t stages, const DistributedOptions& d
 }
 
 /// Trains layers that sleep, one for each stage, and prints the begin and end of each nap of three
-/// steps: "SCHEDULE:MICROBATCHES".
+/// steps: "SCHEDULE:MICROBATCHES". With a folder, it gets a trace of these steps.
 void take_naps(const std::string& how, int64_t devices, std::chrono::milliseconds time,
-               const DistributedOptions& distributed) {
+               const DistributedOptions& distributed, const std::string& folder) {
   constexpr int64_t units = 8;
   const std::string schedule = how.substr(0, how.find(':'));
   const int64_t microbatches = std::stoll(how.substr(how.find(':') + 1));
@@ -230,7 +232,9 @@ void take_naps(const std::string& how, int64_t devices, std::chrono::millisecond
   model.compile({.optimizer = SGD(0.01), .loss = MeanSquaredError(), .layouts = layouts});
   const at::Tensor data = at::ones({microbatches, units}, at::kDouble);
   const Examples batch = {.x = {data}, .y = {data}};
+  std::optional<Profile> profile;
   for (int step = 0; step <= 3; ++step) {
+    if (step == 1 && !folder.empty()) profile.emplace();
     model.train_on_batch(batch);
     for (const NapTime& nap : taken_naps()) {
       // The first step is planned.
@@ -239,6 +243,9 @@ void take_naps(const std::string& how, int64_t devices, std::chrono::millisecond
                   static_cast<long long>(nap.end));
     }
   }
+  if (!profile) return;
+  profile->stop();
+  profile->save(str(folder, "/rank-", layouts.mesh().communicator()->rank(), ".json"));
 }
 
 int run(int argc, char** argv) {
@@ -258,7 +265,7 @@ int run(int argc, char** argv) {
   std::istringstream naps(arguments.text("naps"));
   const std::chrono::milliseconds time(arguments.number("milliseconds", 20));
   for (std::string how; naps >> how;) {
-    take_naps(how, arguments.number("stages", 2), time, options);
+    take_naps(how, arguments.number("stages", 2), time, options, arguments.text("folder"));
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/pipeline/make_schedule.hpp>
 #include <tessera/framework/pipeline/simulate_schedule.hpp>
 
@@ -154,6 +155,28 @@ bool overlap(const Naps& a, const Naps& b) {
 TEST_CASE("masks, documents and losses of experts in stages on 2 and 4 processes") {
   check_trainings(2, true, {"masked:1f1b:4:stage=2", "masked:zb_v:3:stage=2"});
   check_trainings(4, true, {"masked:zb_h1:3:stage=2,batch=2"});
+}
+
+TEST_CASE("the profiles of two processes show that their stages work at the same time") {
+  const TempFolder folder;
+  Processes processes(2, app_path("pipeline_program"),
+                      {"stages=2", "naps=1f1b:4", "folder=" + folder.path().string()});
+  for (const RankEnd& end : processes.wait(std::chrono::minutes(2))) {
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+  }
+  std::vector<Naps> spans(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const Json& event : read_json_file(folder / str("rank-", rank, ".json"))) {
+      const std::string name = event.at("name");
+      if (event.at("ph") != "X" || !name.ends_with(str(" stage ", rank))) continue;
+      const double begin = event.at("ts"), length = event.at("dur");
+      spans[size_t(rank)].emplace_back(int64_t(begin), int64_t(begin + length));
+    }
+    // Forward and backward, of four microbatches in three steps.
+    CHECK(spans[size_t(rank)].size() == 24);
+  }
+  CHECK(overlap(spans[0], spans[1]));
 }
 
 TEST_CASE("stages on 2 and 4 processes train as one device does: pipelines drawn by a seed") {

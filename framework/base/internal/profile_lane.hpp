@@ -91,7 +91,10 @@ struct Accounts {
 };
 Accounts account(const std::vector<LaneSpans>& lanes);
 
-/// Returns the threads' spans as Chrome trace events.
-std::string trace_text(const std::vector<LaneSpans>& lanes, int64_t left_out, int64_t end);
+/// Returns the threads' spans as Chrome trace events. Times count from the origin of the machine's
+/// steady clock, in which the profile began at `start`: traces of several processes of a machine
+/// fit together.
+std::string trace_text(const std::vector<LaneSpans>& lanes,
+                       std::chrono::steady_clock::time_point start, int64_t left_out, int64_t end);
 
 }  // namespace tessera::detail

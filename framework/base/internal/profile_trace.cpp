@@ -29,7 +29,8 @@ std::string microseconds(int64_t nanoseconds) {
 
 class TraceText {
  public:
-  TraceText() {
+  explicit TraceText(std::chrono::steady_clock::time_point start)
+      : start_(std::chrono::nanoseconds(start.time_since_epoch()).count()) {
     add(str(R"({"ph":"M","name":"process_name","pid":)", pid_, R"(,"args":{"name":)",
             quoted(program_invocation_short_name), "}}"));
   }
@@ -64,7 +65,7 @@ class TraceText {
   }
 
   void add_end(int64_t at, const std::string& text) {
-    add(str(R"({"ph":"i","s":"g","name":)", quoted(text), R"(,"ts":)", microseconds(at),
+    add(str(R"({"ph":"i","s":"g","name":)", quoted(text), R"(,"ts":)", microseconds(start_ + at),
             R"(,"pid":)", pid_, R"(,"tid":1})"));
   }
 
@@ -74,7 +75,7 @@ class TraceText {
   void add_span(const SpanRecord& span, const std::string& ids) {
     std::string event = R"({"ph":"X","name":)" + quoted_once(span.name);
     event += R"(,"cat":")" + std::string(to_string(span.kind)) + R"(","ts":)";
-    event += microseconds(span.begin) + R"(,"dur":)" + microseconds(span.end - span.begin);
+    event += microseconds(start_ + span.begin) + R"(,"dur":)" + microseconds(span.end - span.begin);
     event += ids + R"(,"args":{"kind":")" + std::string(to_string(span.kind)) + '"';
     if (span.bytes > 0) event += R"(,"bytes":)" + std::to_string(span.bytes);
     add(event + "}}");
@@ -92,14 +93,16 @@ class TraceText {
   }
 
   const int pid_ = static_cast<int>(::getpid());
+  const int64_t start_;  ///< when the profile began
   std::map<std::string_view, std::string> names_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string trace_text(const std::vector<LaneSpans>& lanes, int64_t left_out, int64_t end) {
-  TraceText text;
+std::string trace_text(const std::vector<LaneSpans>& lanes,
+                       std::chrono::steady_clock::time_point start, int64_t left_out, int64_t end) {
+  TraceText text(start);
   for (size_t i = 0; i < lanes.size(); ++i) text.add_lane(i + 1, lanes[i]);
   text.add_gpu(lanes.size() + 1, lanes);
   if (left_out > 0) text.add_end(end, str("full: ", left_out, " later spans are left out"));
