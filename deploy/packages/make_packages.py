@@ -231,24 +231,26 @@ def main():
     parser.add_argument("build", type=pathlib.Path, help="build folder of preset release")
     parser.add_argument("out", type=pathlib.Path, help="folder for the packages")
     arguments = parser.parse_args()
+    # dpkg-shlibdeps runs in a folder of its own.
+    out = arguments.out.resolve()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or
                 run("git", "-C", TREE, "log", "-1", "--format=%ct"))
     os.environ["SOURCE_DATE_EPOCH"] = str(epoch)
     os.umask(0o022)
-    build = Build(arguments.build)
+    build = Build(arguments.build.resolve())
     packages = json.loads((HERE / "packages.json").read_text(encoding="utf-8"))
     if build.cache.get("TESSERA_GRPC") == "OFF":
         del packages["tessera-parameter-server"]
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tessera_packages_", dir=arguments.out) as folder:
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tessera_packages_", dir=out) as folder:
         work = pathlib.Path(folder)
         stages = {name: make_stage(name, package, build, work)
                   for name, package in packages.items()}
         for name, package in packages.items():
             depends = package["depends"] + linked_packages(stages[name], stages.values(), work)
             depends = [text.replace("VERSION", build.version) for text in depends if text]
-            print(write_package(name, package, stages[name], build, depends, arguments.out, epoch))
-        print(write_tarball(stages.values(), build, arguments.out, work, epoch))
+            print(write_package(name, package, stages[name], build, depends, out, epoch))
+        print(write_tarball(stages.values(), build, out, work, epoch))
 
 
 if __name__ == "__main__":
