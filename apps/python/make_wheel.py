@@ -51,7 +51,7 @@ def installed(build, folder):
     return next(folder.rglob("libtessera.so")).parent
 
 
-def relocate_cmake(folder, gloo, torch_folder):
+def relocate_cmake(folder, library, gloo, torch_folder):
     """Makes the CMake files look for torch and Gloo beside themselves."""
     config = folder / "tesseraConfig.cmake"
     text = config.read_text(encoding="utf-8")
@@ -61,13 +61,20 @@ def relocate_cmake(folder, gloo, torch_folder):
     text = text.replace(f'"{torch_folder}"', '"${PACKAGE_PREFIX_DIR}/../torch"')
     config.write_text(text, encoding="utf-8")
     for targets in folder.glob("tesseraTargets*.cmake"):
-        text = targets.read_text(encoding="utf-8")
+        # The wheel has no links: the library is under the name that programs load.
+        text = re.sub(r"libtessera\.so[.0-9]*", library.name, targets.read_text(encoding="utf-8"))
         if gloo:
             text = re.sub(r"[^,;\"]*/libgloo\.so[.0-9]*", f"${{_IMPORT_PREFIX}}/lib/{gloo.name}", text)
         # Libraries for parameter servers and Parquet files are not in the wheel: nobody checks for them.
         text = re.sub(r"list\(APPEND _cmake_import_check_\w+(?:::\w+)? *[^\n]*\n",
                       lambda line: line[0] if "::tessera " in line[0] else "", text)
         targets.write_text(text, encoding="utf-8")
+
+
+def name_to_load(library):
+    """Returns the name under which programs that are linked with the library load it."""
+    dynamic = run("readelf", "-d", library, stdout=subprocess.PIPE).stdout
+    return re.search(r"\(SONAME\)[^\[]*\[(.+)\]", dynamic)[1]
 
 
 def linked_gloo(library):
@@ -92,7 +99,7 @@ def stage(build, facts, package):
         libraries = installed(build, prefix)
         (package / "lib/cmake").mkdir(parents=True)
         (package / "bin").mkdir()
-        library = package / "lib/libtessera.so"
+        library = package / "lib" / name_to_load(libraries / "libtessera.so")
         gloo = linked_gloo(libraries / "libtessera.so")
         shutil.copyfile(libraries / "libtessera.so", library)
         if gloo:
@@ -105,7 +112,7 @@ def stage(build, facts, package):
         for name in PROGRAMS:
             if (prefix / "bin" / name).exists():
                 shutil.copy(prefix / "bin" / name, package / "bin" / name)
-    relocate_cmake(package / "lib/cmake/tessera", gloo, facts.torch_folder)
+    relocate_cmake(package / "lib/cmake/tessera", library, gloo, facts.torch_folder)
     module = next(package.glob("_tessera.*.so"))
     set_library_folders(module, "$ORIGIN/lib:$ORIGIN/../torch/lib")
     for file in (package / "lib").glob("*.so*"):
@@ -166,8 +173,12 @@ def repaired(wheel, torch_folder, output):
     exclude = [word for name in OF_TORCH for word in ("--exclude", name)]
     os.environ["LD_LIBRARY_PATH"] = f"{torch_folder}/lib"
     os.environ["SOURCE_DATE_EPOCH"] = "315532800"
-    shown = run(sys.executable, "-m", "auditwheel", "repair", *exclude,
-                "-w", output, wheel, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    try:
+        shown = run(sys.executable, "-m", "auditwheel", "repair", *exclude,
+                    "-w", output, wheel, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    except subprocess.CalledProcessError as failure:
+        sys.exit(f"{failure.stdout}\n[wheel] auditwheel accepts the wheel. Received: exit code "
+                 f"{failure.returncode}. To fix: see what it says above.")
     found = re.findall(r"Fixed-up wheel written to (\S+)", shown)
     return pathlib.Path(found[-1]) if found else next(output.glob("*manylinux*.whl"))
 
