@@ -33,17 +33,9 @@ using namespace detail;
 namespace {
 
 LayoutMap batch_layouts(const WorkFlags& flags) {
-  LayoutMap layouts(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
+  LayoutMap layouts(mesh_of(flags));
   layouts.set_world_size_invariant(flags.invariant);
   return layouts;
-}
-
-TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps) {
-  return [steps](int64_t count) {
-    std::vector<double> taken;
-    for (int64_t i = 0; i < count; ++i) taken.push_back(steps->step());
-    return milliseconds(taken);
-  };
 }
 
 TimedWork mlp_work(const WorkFlags& flags) {

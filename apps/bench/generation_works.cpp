@@ -1,6 +1,7 @@
 #include "apps/bench/generation_works.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <ATen/ATen.h>
 
@@ -40,10 +41,6 @@ ModelHandle llama(const GenerationWork& work, const LayoutMap& layouts) {
   return model;
 }
 
-LayoutMap layouts_of(const WorkFlags& flags) {
-  return LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
-}
-
 const GenerationWork& find_work(const std::string& name) {
   const std::vector<GenerationWork>& all = generation_works();
   const auto found = std::find_if(all.begin(), all.end(), [&](const GenerationWork& work) {
@@ -74,7 +71,7 @@ const std::vector<GenerationWork>& generation_works() {
 
 TimedWork generation_work(const WorkFlags& flags) {
   const GenerationWork& work = find_work(flags.work);
-  const ModelHandle model = llama(work, layouts_of(flags));
+  const ModelHandle model = llama(work, LayoutMap(mesh_of(flags)));
   const std::vector<TokenIds> prompt = {TokenIds(size_t(work.prompt), 7)};
   const GenerateOptions options{.max_new_tokens = work.tokens, .check_model = false};
   return [=](int64_t count) {
@@ -88,18 +85,13 @@ TimedWork generation_work(const WorkFlags& flags) {
 
 TimedWork language_training_work(const WorkFlags& flags) {
   const GenerationWork& work = find_work(flags.work);
-  const LayoutMap layouts = layouts_of(flags);
+  const LayoutMap layouts(mesh_of(flags));
   const at::Tensor words = at::arange(work.rows * (work.length + 1))
                                .mul(7919)
                                .remainder(work.words)
                                .view({work.rows, work.length + 1});
   const TensorDataset data(words.slice(1, 0, work.length), words.slice(1, 1));
-  TrainingSteps steps(llama(work, layouts), layouts, data, work.rows);
-  return [steps](int64_t count) mutable {
-    std::vector<double> taken;
-    for (int64_t i = 0; i < count; ++i) taken.push_back(steps.step());
-    return milliseconds(taken);
-  };
+  return stepping(std::make_shared<TrainingSteps>(llama(work, layouts), layouts, data, work.rows));
 }
 
 void compare_generate(CompareRun& run) {

@@ -39,4 +39,12 @@ double TrainingSteps::step() {
          });
 }
 
+TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps) {
+  return [steps](int64_t count) {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) taken.push_back(steps->step());
+    return milliseconds(taken);
+  };
+}
+
 }  // namespace tessera::bench

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/tessera.hpp>
+
+#include "apps/bench/op_works.hpp"
 
 namespace tessera::bench {
 
@@ -41,5 +44,8 @@ class TrainingSteps {
   LayoutMap layouts_;
   Batches batches_;
 };
+
+/// Times such steps.
+TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps);
 
 }  // namespace tessera::bench

@@ -152,7 +152,13 @@ void TrainingRun::show_model() const {
 
 void TrainingRun::train_phase(size_t number) {
   make_model(schemes_[number]);
-  std::vector<CallbackHandle> callbacks;
+  app::CommonOptions common = common_;
+  // With several schemes, each has a folder of events.
+  if (!common.tensorboard.empty() && schemes_.size() > 1) {
+    common.tensorboard += "/" + schemes_[number].name;
+  }
+  FitOptions options = app::fit_options(common);
+  options.validation_data = corpus_.test;
   Checkpoint checkpoint(*model_);
   std::optional<CheckpointManager> manager;
   std::string from;
@@ -164,23 +170,13 @@ void TrainingRun::train_phase(size_t number) {
                           {"first_step", first_step_}};
     app::CheckpointFlags flags = flags_.checkpoints;
     flags.resume = resumes_;
-    callbacks.push_back(app::TrainingCheckpoints(checkpoint, *manager, first_step_, flags));
-  }
-  if (!common_.tensorboard.empty()) {
-    const std::string folder = schemes_.size() > 1
-                                   ? common_.tensorboard + "/" + schemes_[number].name
-                                   : common_.tensorboard;
-    callbacks.push_back(TensorBoard({.log_dir = folder}));
+    options.callbacks.push_back(app::TrainingCheckpoints(checkpoint, *manager, first_step_, flags));
   }
   if (app::verbosity(common_) > 0) {
     std::cout << "Scheme " << schemes_[number].name << " on mesh " << mesh_
               << (from.empty() ? "" : ", from the weights in " + from) << std::endl;
   }
   Phase phase{schemes_[number].name, mesh_, {}};
-  FitOptions options = app::fit_options(common_);
-  // With several schemes, each has a folder of events.
-  options.callbacks = callbacks;
-  options.validation_data = corpus_.test;
   phase.history = model_->fit(corpus_.train, options);
   first_step_ += (*model_)->optimizer()->steps();
   resumes_ = false;
