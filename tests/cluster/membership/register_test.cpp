@@ -1,5 +1,7 @@
 #include <signal.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <tessera/framework/cluster/membership/register_client.hpp>
 
 #include "tests/cluster/membership/elastic_members.hpp"
@@ -175,15 +177,22 @@ TEST_CASE("a callback hears each membership once") {
   const auto store = MembershipStore::join(member_options(members_register.where()));
   wait_for_generation(*store, 1);
   std::mutex mutex;
+  std::condition_variable told;
   std::vector<uint64_t> heard;
   store->set_on_change([&](const Membership& now) {
     const std::lock_guard lock(mutex);
     heard.push_back(now.revision);
+    told.notify_all();
   });
   const auto other = MembershipStore::join(member_options(members_register.where()));
   wait_for_generation(*store, 2);
   CHECK(other->finish(2));
   wait_for_phase(*store, MembershipPhase::finished);
+  {
+    // A waiting thread may see a membership before the callback hears it.
+    std::unique_lock lock(mutex);
+    told.wait_for(lock, 10s, [&] { return heard.size() == 3; });
+  }
   store->set_on_change({});
   CHECK(heard == std::vector<uint64_t>{1, 2, 3});
 }
