@@ -19,7 +19,6 @@
 #include <tessera/framework/io/keras/legacy_file.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
-#include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera {
@@ -231,7 +230,8 @@ ModelHandle load_model(const std::string& path, const LoadModelOptions& options)
   if (options.compile && files.compiled.is_object()) {
     compile_from_config(*model, files.compiled, JsonPath(files.compiled_where), options.layouts);
   } else if (options.layouts.defined()) {
-    place_layers(model->model(), options.layouts);
+    // Without a loss, as load_export() does: predictions run where the weights are.
+    (*model)->compile({.layouts = options.layouts});
   }
   load_keras_weights(model->model(), *files.weights, {});
   return *model;

@@ -15,7 +15,7 @@ struct LoadModelOptions {
   /// are sharded over its dimension "batch", if there is one.
   LayoutMap layouts = {};
   /// Whether to compile the model as it was when it was saved, with the optimizer's variables, so
-  /// that training can continue.
+  /// that training can continue. Otherwise it predicts, with `layouts` if they are given.
   bool compile = true;
 };
 

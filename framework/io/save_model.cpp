@@ -62,13 +62,13 @@ std::string config_text(const Model& model, const std::string& path) {
   const Json compiled = compile_config(model, path);
   if (!compiled.is_null()) config["compile_config"] = compiled;
   std::string text = config.dump();
-  if (text.find(keras_2_hard_sigmoid) != std::string::npos) {
+  for (const OwnActivation& own : own_activations) {
+    const std::string_view name = own.name;
+    if (text.find(name) == std::string::npos) continue;
     warn_once(mesh_of(model.weights()),
-              str(path,
-                  ": to read the model, Keras 3 needs hard_sigmoid of Keras 2, "
-                  "lambda x: keras.ops.clip(0.2 * x + 0.5, 0, 1), registered by "
-                  "keras.saving.register_keras_serializable(\"tessera\", "
-                  "\"hard_sigmoid_2\")"));
+              str(path, ": to read the model, Keras 3 needs ", own.function,
+                  ", registered by keras.saving.register_keras_serializable(\"tessera\", ",
+                  in_quotes(std::string(name.substr(name.find('>') + 1))), ")"));
   }
   return text;
 }

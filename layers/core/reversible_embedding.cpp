@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
-#include <tessera/framework/nn/internal/unsaved_layer.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/linear_cross_entropy.hpp>
 #include <tessera/framework/ops/matmul.hpp>
@@ -27,7 +27,8 @@ void fields(ReversibleEmbeddingArguments& a, const Visit& visit) {
 }
 
 class ReversibleEmbeddingLayer final
-    : public EmbeddingOf<ReversibleEmbeddingLayer, ReversibleEmbeddingArguments> {
+    : public EmbeddingOf<ReversibleEmbeddingLayer, ReversibleEmbeddingArguments>,
+      public Reversible {
  public:
   static constexpr const char* keras_name = "ReversibleEmbedding";
   explicit ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments);
@@ -42,10 +43,11 @@ class ReversibleEmbeddingLayer final
   DTensor adapted_weight(const DTensor& weight) const {
     return arguments_.tie_weights && has_adapter() ? weight + delta() : weight;
   }
-  /// Returns the dtype policy that was given; "" for the global one.
-  const std::string& dtype_option() const { return arguments_.dtype; }
   /// Returns the shape of reverse(), of vectors of this shape. Throws ShapeError.
   Shape reverse_shape(const Shape& vectors) const;
+  std::shared_ptr<Layer> reversed_call(const std::shared_ptr<Layer>& self) override;
+  /// Returns the dtype policy that was given; "" for the global one.
+  const std::string& dtype_option() const { return arguments_.dtype; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
@@ -111,7 +113,7 @@ DTensor ReversibleEmbeddingLayer::reverse(const DTensor& vectors) {
 }
 
 /// Calls reverse() of an embedding, whose weights it reads but does not own.
-class ReversedEmbeddingLayer final : public Layer, public UnsavedLayer {
+class ReversedEmbeddingLayer final : public Layer, public ReversedCall {
  public:
   ReversedEmbeddingLayer(std::shared_ptr<ReversibleEmbeddingLayer> embedding,
                          const LayerOptions& options)
@@ -122,6 +124,7 @@ class ReversedEmbeddingLayer final : public Layer, public UnsavedLayer {
   }
   bool can_be_replayed() const override { return true; }
   bool supports_masking() const override { return true; }
+  const Layer& reversible() const override { return *embedding_; }
 
  protected:
   void make_weights(const Shapes&) override {
@@ -136,6 +139,18 @@ class ReversedEmbeddingLayer final : public Layer, public UnsavedLayer {
   std::shared_ptr<ReversibleEmbeddingLayer> embedding_;
 };
 
+/// Returns a layer that calls reverse() of a ReversibleEmbeddingLayer.
+std::shared_ptr<Layer> reversed_layer(const std::shared_ptr<Layer>& layer,
+                                      const std::string& name) {
+  const auto embedding = std::static_pointer_cast<ReversibleEmbeddingLayer>(layer);
+  return std::make_shared<ReversedEmbeddingLayer>(
+      embedding, LayerOptions{.name = name, .dtype = embedding->dtype_option()});
+}
+
+std::shared_ptr<Layer> ReversibleEmbeddingLayer::reversed_call(const std::shared_ptr<Layer>& self) {
+  return reversed_layer(self, "");
+}
+
 }  // namespace
 
 ReversibleEmbedding::ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
@@ -148,9 +163,7 @@ DTensor ReversibleEmbedding::reverse(const DTensor& vectors) const {
 }
 
 LayerHandle ReversibleEmbedding::reversed(const std::string& name) const {
-  const auto embedding = std::static_pointer_cast<ReversibleEmbeddingLayer>(layer());
-  return make_layer<ReversedEmbeddingLayer>(
-      embedding, LayerOptions{.name = name, .dtype = embedding->dtype_option()});
+  return LayerHandle(reversed_layer(layer(), name));
 }
 
 }  // namespace tessera

@@ -47,7 +47,8 @@ class ReversibleEmbedding : public LayerHandle {
   DTensor reverse(const DTensor& vectors) const;
   /// Returns a layer that calls reverse(), the tied head of a Functional model; without a soft cap,
   /// losses of a large vocabulary need no whole logits (ops::deferred_logits). It has no weights of
-  /// its own, and no configuration: a model that contains it saves its weights only.
+  /// its own. A saved Functional model has it as a call of the embedding with reverse=True, without
+  /// its name, as Keras does.
   LayerHandle reversed(const std::string& name = "") const;
 };
 

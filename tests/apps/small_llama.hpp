@@ -18,10 +18,15 @@ namespace tessera::test {
 /// The token that ends a text of write_small_llama(), and the number of its tokens.
 constexpr int64_t small_llama_end = 256, small_llama_tokens = 260;
 
-/// Writes a random Llama of two blocks to a folder, as Hugging Face's programs do, with a tokenizer
-/// of bytes and the special tokens of ChatML.
-inline void write_small_llama(const std::string& folder) {
-  constexpr int64_t features = 16, hidden = 24, heads = 4, key_heads = 2, head_dim = 4;
+/// The sizes of write_small_llama().
+struct SmallLlama {
+  int64_t features = 16, hidden = 24, heads = 4, key_heads = 2, head_dim = 4, blocks = 2;
+};
+
+/// Writes a random Llama to a folder, as Hugging Face's programs do, with a tokenizer of bytes and
+/// the special tokens of ChatML.
+inline void write_small_llama(const std::string& folder, const SmallLlama& size = {}) {
+  const auto& [features, hidden, heads, key_heads, head_dim, blocks] = size;
   std::map<std::string, at::Tensor> state;
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
     int64_t seed = 7, count = 1;
@@ -36,7 +41,7 @@ inline void write_small_llama(const std::string& folder) {
   state["model.embed_tokens.weight"].narrow(0, 0, 32).zero_();
   state["model.embed_tokens.weight"].narrow(0, 127, small_llama_tokens - 127).zero_();
   add("model.norm.weight", {features});
-  for (const int64_t i : {0, 1}) {
+  for (int64_t i = 0; i < blocks; ++i) {
     const std::string block = detail::str("model.layers.", i, "."),
                       attention = block + "self_attn.";
     add(block + "input_layernorm.weight", {features});
@@ -61,7 +66,7 @@ inline void write_small_llama(const std::string& folder) {
   write_file(folder + "/config.json", to_json_text({{"model_type", "llama"},
                                                     {"vocab_size", small_llama_tokens},
                                                     {"hidden_size", features},
-                                                    {"num_hidden_layers", 2},
+                                                    {"num_hidden_layers", blocks},
                                                     {"num_attention_heads", heads},
                                                     {"num_key_value_heads", key_heads},
                                                     {"head_dim", head_dim},

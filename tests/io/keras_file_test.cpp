@@ -64,6 +64,9 @@ TEST_CASE("a model is saved from one mesh and loaded on another") {
   const ModelHandle cut = load_model(folder / "model.keras", {.layouts = layouts});
   CHECK(cut->weights()[0].layout().describe() == "(unsharded, model)");
   CHECK(difference(model, cut) == "");
+  // Predictions run on that mesh, too.
+  CHECK(at::allclose(cut.predict(TensorDataset(x, at::zeros({2}))), y, 1e-5, 1e-5));
+  CHECK(cut->weights()[0].layout().describe() == "(unsharded, model)");
   cut.save(folder / "cut.keras");
   CHECK(difference(model, load_model(folder / "cut.keras")) == "");
 }

@@ -1,8 +1,8 @@
 """Writes Keras models and their outputs: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
 
 There are random graphs of every layer with weights, from seeds, one of the image augmentation
-layers, one with a layer class of one's own, one in bfloat16 and one with int8 kernels. files_test.cpp
-reads them and writes each model again for check_cases.py.
+layers, one with a layer class of one's own, one in bfloat16, one with int8 kernels and one with tied heads.
+files_test.cpp reads them and writes each model again for check_cases.py.
 
 Usage: write_cases.py FOLDER [--graphs 300]
 """
@@ -230,6 +230,18 @@ def quantized(random):
     return model, [random.integers(0, 9, (3, 5)).astype("int32")]
 
 
+def tied_head(random):
+    """Returns a model whose embedding is also its head, with and without weights of its own, and ids."""
+    ids = keras.Input((5,), dtype="int32")
+    words = layers.ReversibleEmbedding(9, 4, name="words")
+    others = layers.ReversibleEmbedding(9, 4, tie_weights=False, logit_soft_cap=2.0, name="others")
+    y = layers.Dense(4)(words(ids)) + others(ids)
+    model = keras.Model(ids, [words(y, reverse=True), others(y, reverse=True)])
+    for weight in model.weights:
+        weight.assign(random.standard_normal(weight.shape) * 0.5)
+    return model, [random.integers(0, 9, (3, 5)).astype("int32")]
+
+
 def write(folder, name, model, arrays):
     outputs = keras.tree.flatten(model(arrays if len(arrays) > 1 else arrays[0], training=False))
     for left in folder.glob(f"{name}.*"):
@@ -257,7 +269,7 @@ def main():
         model = graph.model()
         graph.fill(model)
         write(arguments.folder, f"graph_{seed:03}", model, list(graph.arrays(model)))
-    for make in (changing_images, own_layers, in_bfloat16, quantized):
+    for make in (changing_images, own_layers, in_bfloat16, quantized, tied_head):
         keras.backend.clear_session()
         write(arguments.folder, make.__name__, *make(np.random.default_rng(0)))
 

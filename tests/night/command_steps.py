@@ -1,7 +1,9 @@
-"""Steps that are commands of ./run: the nightly test cases and the fuzz targets."""
+"""Steps that are commands of ./run: the nightly test cases, the fuzz targets and the newest torch."""
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import programs
 from step import Skip, Step, register
@@ -16,6 +18,7 @@ class CommandStep(Step):
     trials = 1
     parallel = False
     tools = ()
+    variables = {}  # of the command's environment, beside those of the night
 
     def prepare(self):
         for tool in self.tools:
@@ -26,12 +29,14 @@ class CommandStep(Step):
         raise NotImplementedError
 
     def trial(self, number, worker):
-        self.tried = " ".join(["./run", *self.words()])
+        settings = [f"{name}={value}" for name, value in self.variables.items()]
+        self.tried = " ".join([*settings, "./run", *self.words()])
         log = self.night.out / f"{self.name}.log"
         # Not the environment of the other steps: these commands find the data sets themselves.
         with log.open("w") as file:
             process = programs.start([self.night.tree / "run", *self.words()], stdout=file,
-                                     stderr=subprocess.STDOUT, cwd=self.night.tree)
+                                     stderr=subprocess.STDOUT, cwd=self.night.tree,
+                                     env={**os.environ, **self.variables})
             try:
                 process.wait(timeout=LIMIT_SECONDS)
             except subprocess.TimeoutExpired:
@@ -77,3 +82,21 @@ class AsanStep(CommandStep):
 
     def words(self):
         return ["test", "--preset", "asan", "-L", "unit"]
+
+
+@register
+class TorchStep(CommandStep):
+    name = "torch"
+    summary = "the unit tests with the newest torch of PyPI, in build/torch"
+    share = 8
+
+    def prepare(self):
+        super().prepare()
+        said = programs.run([sys.executable, "-m", "pip", "index", "versions", "torch"], timeout=120)
+        newest = re.match(r"torch \(([\d.]+)\)", said.out)
+        if not newest:
+            raise Skip(f"pip does not say which torch is the newest: {said.describe()}")
+        self.variables = {"TESSERA_TORCH": newest[1]}
+
+    def words(self):
+        return ["test", "--preset", "torch", "-L", "unit"]

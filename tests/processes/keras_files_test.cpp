@@ -7,6 +7,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "tests/apps/small_llama.hpp"
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 
@@ -65,6 +66,19 @@ TEST_CASE("four processes hold only their shards of a model of 64 MB in Keras' f
 
 TEST_CASE("four processes hold only their shards of a model of 1.6 GB", "[nightly]") {
   check_files("4096", "25", 64 << 20);
+}
+
+TEST_CASE("four processes read and hold only their shards of a folder of Hugging Face's programs") {
+  const TempFolder folder;
+  write_small_llama(folder.path().string(),
+                    {.features = 512, .hidden = 1024, .heads = 8, .key_heads = 4, .head_dim = 64});
+  for (const Taken& taken : run_program({"pretrained=" + folder.path().string()})) {
+    CAPTURE(taken.shard, taken.growth, taken.read);
+    CHECK(taken.shard > 4 << 20);
+    CHECK(taken.growth <= taken.shard + (32 << 20));
+    CHECK(taken.read >= taken.shard);
+    CHECK(taken.read <= taken.shard + taken.shard / 100);
+  }
 }
 
 TEST_CASE("a process killed while it saves leaves the previous model or the new one") {

@@ -13,6 +13,7 @@ std::vector<std::string> further_arguments(const std::string& layer) {
   }
   if (is_recurrent(layer)) return {"initial_state", "mask"};
   if (layer == "CategoryEncoding") return {"count_weights"};
+  if (layer == "ReversibleEmbedding") return {"reverse"};
   if (layer == "GlobalAveragePooling1D" || layer == "Softmax") return {"mask"};
   return {};
 }

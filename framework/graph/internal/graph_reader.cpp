@@ -8,6 +8,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/graph/input.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
@@ -147,6 +148,12 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
     }
   }
   add_named(node_call, layer, arguments);
+  if (dynamic_cast<const Reversible*>(&layer) != nullptr) {
+    const auto reverse = arguments.extract("reverse");
+    if (!reverse.empty() && !reverse.mapped().first.is_null()) {
+      node_call.reversed = json_as<bool>(reverse.mapped().first, reverse.mapped().second);
+    }
+  }
   for (const auto& [key, argument] : arguments) {
     check_rest(key, argument.first, argument.second, layer.class_name());
   }
@@ -271,10 +278,21 @@ GraphReader::CallResult GraphReader::try_call(const Call& call) {
   const bool operation = operations_.contains(layer);
   if (number > 0 && !operation && !tensors_.contains(before)) return {false, before};
   const std::vector<SymbolicTensor> outputs =
-      operation ? call_operation(call, inputs) : layers_.at(layer).outputs(inputs);
+      operation ? call_operation(call, inputs) : layer_of(call).outputs(inputs);
   if (!outputs.empty()) masks_.add(*outputs[0].node());
   tensors_[call.name] = outputs;
   return {true, std::nullopt};
+}
+
+/// Returns the layer of a call, or the one that reverses it.
+const LayerHandle& GraphReader::layer_of(const Call& call) {
+  const LayerHandle& layer = layers_.at(call.name.first);
+  if (!call.reversed) return layer;
+  const auto found = reversed_.find(call.name.first);
+  if (found != reversed_.end()) return found->second;
+  auto& reversible = dynamic_cast<Reversible&>(*layer.layer());
+  const LayerHandle reversed(reversible.reversed_call(layer.layer()));
+  return reversed_.emplace(call.name.first, reversed).first->second;
 }
 
 /// Sets an input's mask, unless the input's layers propagate that mask anyway. Returns false if the

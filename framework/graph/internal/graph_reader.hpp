@@ -44,6 +44,7 @@ class GraphReader {
     std::vector<Mask> masks;
     JsonPath path;
     OperationArguments arguments = {};  ///< an operation's arguments
+    bool reversed = false;              ///< whether it has `reverse=True`
   };
   /// Arguments of a call by name, each with its JSON path.
   using Arguments = std::map<std::string, std::pair<Json, JsonPath>>;
@@ -70,6 +71,7 @@ class GraphReader {
     std::optional<CallName> missing;
   };
   CallResult try_call(const Call& call);
+  const LayerHandle& layer_of(const Call& call);
   bool try_mask(const Mask& mask, SymbolicTensor& input);
   std::vector<SymbolicTensor> call_operation(const Call& call,
                                              const std::vector<SymbolicTensor>& inputs);
@@ -79,6 +81,7 @@ class GraphReader {
 
   std::set<std::string> names_;
   std::map<std::string, LayerHandle> layers_;
+  std::map<std::string, LayerHandle> reversed_;  ///< layers of calls with `reverse=True`
   std::map<std::string, Operation> operations_;
   KerasMasks keras_masks_;
   std::map<CallName, std::vector<SymbolicTensor>> tensors_;

@@ -9,6 +9,7 @@
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/operations/operation_layer.hpp>
 #include <tessera/framework/nn/internal/nested_states.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
@@ -41,7 +42,7 @@ Json nested_states(const Layer& layer, const Json& states) {
 /// Returns [layer, call, output], Keras' reference to a tensor.
 Json GraphWriter::history_json(const SymbolicTensor& tensor) const {
   const Node& node = *tensor.node();
-  return {node.layer->name(), call_index_.at(&node), tensor.index()};
+  return {layer_in_config(*node.layer).name(), call_index_.at(&node), tensor.index()};
 }
 
 Json GraphWriter::tensor_json(const SymbolicTensor& tensor) const {
@@ -91,6 +92,7 @@ Json GraphWriter::call(const Node& node, const MaskFlow& flow) const {
   }
   const std::string layer = node.layer->class_name();
   Json args = Json::array(), kwargs = Json::object();
+  if (is_reversed(*node.layer)) kwargs["reverse"] = true;
   if (takes_query(layer)) {
     if (inputs.size() > 3) kwargs["attention_mask"] = inputs[3];
     for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {

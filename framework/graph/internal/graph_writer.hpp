@@ -16,8 +16,8 @@ namespace tessera::detail {
 /// "output_layers".
 class GraphWriter {
  public:
-  /// `call_index`: index of each call among its layer's calls. `input_keys`: returns the keys of a
-  /// nested Functional model's inputs; empty for other layers.
+  /// `call_index`: index of each call among its layer's calls, reversed ones included.
+  /// `input_keys`: returns the keys of a nested Functional model's inputs; empty for other layers.
   GraphWriter(const std::map<const Node*, int64_t>& call_index,
               std::function<std::vector<std::string>(const Layer&)> input_keys)
       : call_index_(call_index), input_keys_(std::move(input_keys)) {}

@@ -1,11 +1,14 @@
 #include <tessera/framework/model/internal/functional_config.hpp>
 
+#include <map>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/internal/graph_reader.hpp>
 #include <tessera/framework/graph/internal/graph_writer.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/functional.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
@@ -31,16 +34,22 @@ Json FunctionalModel::config() const {
   Json json = Json::object();
   MaskFlow masks;
   for (const auto& node : nodes_) masks.add(*node);
-  const GraphWriter writer(call_index_, keys_of_inputs);
+  std::map<const Layer*, int64_t> calls;
+  std::map<const Node*, int64_t> call_index;
+  for (const auto& node : nodes_) {
+    call_index[node.get()] = calls[&layer_in_config(*node->layer)]++;
+  }
+  const GraphWriter writer(call_index, keys_of_inputs);
   json["name"] = name();
   json["trainable"] = trainable();
   json["layers"] = Json::array();
   for (const auto& layer : sublayers()) {
+    if (is_reversed(*layer)) continue;
     Json entry = serialize_layer(*layer);
     entry["name"] = layer->name();
     entry["inbound_nodes"] = Json::array();
     for (const auto& node : nodes_) {
-      if (node->layer != layer || node->inputs.empty()) continue;
+      if (&layer_in_config(*node->layer) != layer.get() || node->inputs.empty()) continue;
       entry["inbound_nodes"].push_back(writer.call(*node, masks));
     }
     move_call_options(entry);

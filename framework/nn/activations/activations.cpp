@@ -93,6 +93,10 @@ ActivationHandle::ActivationHandle(const std::string& name) : name_(name) {
     function_ = hard_sigmoid_2;
     return;
   }
+  if (name == approximate_gelu) {
+    function_ = [](const DTensor& x) { return activations::gelu(x, /*approximate=*/true); };
+    return;
+  }
   if (name == "threshold") {
     throw ConfigError("activation", "an activation given by name must have default arguments",
                       in_quotes(name), "give a function that calls activations::threshold");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -33,8 +34,10 @@ class ActivationHandle {
   ActivationHandle() = default;
   ActivationHandle(const char* name)
       : ActivationHandle(std::string(name)) {}  // NOLINT: reads as data
-  /// Looks up the activation with this Keras name, with default arguments. One name is Tessera's:
-  /// "tessera>hard_sigmoid_2", the hard_sigmoid of Keras 1 and 2, min(max(0.2 x + 0.5, 0), 1).
+  /// Looks up the activation with this Keras name, with default arguments. Two names are
+  /// Tessera's: "tessera>hard_sigmoid_2", the hard_sigmoid of Keras 1 and 2, min(max(0.2 x + 0.5,
+  /// 0), 1), and "tessera>approximate_gelu", gelu by tanh (keras.activations.gelu(x,
+  /// approximate=True)).
   /// Throws ConfigError naming the nearest one, and for "threshold", whose arguments have no
   /// defaults.
   ActivationHandle(const std::string& name);  // NOLINT
@@ -71,6 +74,17 @@ namespace detail {
 
 /// The name of Keras 1's and 2's hard_sigmoid, which is another function in Keras 3.
 inline constexpr const char* keras_2_hard_sigmoid = "tessera>hard_sigmoid_2";
+/// The name of gelu by tanh, which Keras has by an argument only.
+inline constexpr const char* approximate_gelu = "tessera>approximate_gelu";
+/// A name of Tessera's, and what Keras is to register for it.
+struct OwnActivation {
+  const char* name;
+  const char* function;
+};
+inline constexpr std::array<OwnActivation, 2> own_activations = {
+    {{keras_2_hard_sigmoid,
+      "hard_sigmoid of Keras 2, lambda x: keras.ops.clip(0.2 * x + 0.5, 0, 1)"},
+     {approximate_gelu, "gelu by tanh, lambda x: keras.ops.gelu(x, approximate=True)"}}};
 
 /// Returns Keras' names that ActivationHandle takes, sorted.
 std::vector<std::string> activation_names();

@@ -40,11 +40,12 @@ std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonP
 }
 
 Json activation_json(const ActivationHandle& activation) {
-  if (activation.name() == keras_2_hard_sigmoid) {
+  for (const OwnActivation& own : own_activations) {
+    if (activation.name() != own.name) continue;
     // Keras looks up functions that are not its own in this form only.
     return {{"module", "builtins"},
             {"class_name", "function"},
-            {"config", keras_2_hard_sigmoid},
+            {"config", own.name},
             {"registered_name", "function"}};
   }
   return activation.layer() ? layer_json(*activation.layer()) : Json(activation.name());

@@ -4,6 +4,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
 
@@ -45,7 +47,22 @@ void check_saved(const Layer& layer) {
                       "write the function as a class derived from Layer and register it with "
                       "register_layer(), or save the weights only");
   }
-  for (const auto& inner : layer.sublayers()) check_saved(*inner);
+  const auto& sublayers = layer.sublayers();
+  for (const auto& inner : sublayers) {
+    if (!is_reversed(*inner)) {
+      check_saved(*inner);
+      continue;
+    }
+    // Its calls are written among those of the layer that it reverses.
+    const auto has_both = [&](const auto& other) {
+      return other.get() == &layer_in_config(*inner);
+    };
+    if (is_functional(layer) && std::any_of(sublayers.begin(), sublayers.end(), has_both)) continue;
+    throw ConfigError(inner->class_name() + " " + inner->path(),
+                      "a saved tied head is in the same Functional model as its embedding",
+                      str("one in ", layer.class_name(), " ", layer.path()),
+                      "make a Functional model of both, or save the weights only");
+  }
 }
 
 }  // namespace tessera::detail

@@ -43,9 +43,7 @@ void expect_value(JsonObject& json, const char* key, const T& expected) {
 
 ActivationHandle activation_named(const std::string& name, const JsonPath& where) {
   if (name == "silu" || name == "relu" || name == "gelu") return name;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
-    return [](const DTensor& x) { return ops::gelu(x, /*approximate=*/true); };
-  }
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return approximate_gelu;
   throw ConfigError(where.text(), "silu, relu, gelu, gelu_new or gelu_pytorch_tanh",
                     in_quotes(name), "load another model");
 }

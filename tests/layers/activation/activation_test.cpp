@@ -29,19 +29,24 @@ TEST_CASE("every activation under every layout") {
   }
 }
 
-TEST_CASE("hard_sigmoid of Keras 2 under every layout") {
-  const Json function = {{"module", "builtins"},
-                         {"class_name", "function"},
-                         {"config", keras_2_hard_sigmoid},
-                         {"registered_name", "function"}};
-  test::run_layer_test({.make = [] { return Activation(keras_2_hard_sigmoid); },
-                        .input = {{5, 4}},
-                        .output = {5, 4},
-                        .config = {{"activation", function}}});
+TEST_CASE("hard_sigmoid of Keras 2 and gelu by tanh under every layout") {
+  for (const OwnActivation& own : own_activations) {
+    CAPTURE(own.name);
+    const Json function = {{"module", "builtins"},
+                           {"class_name", "function"},
+                           {"config", own.name},
+                           {"registered_name", "function"}};
+    test::run_layer_test({.make = [&] { return Activation(own.name); },
+                          .input = {{5, 4}},
+                          .output = {5, 4},
+                          .config = {{"activation", function}}});
+  }
   const DTensor x =
       pack(at::linspace(-4, 4, 9, at::kDouble), Layout::replicated(default_mesh(), 1));
   const ActivationHandle hard(keras_2_hard_sigmoid);
   CHECK(at::allclose(hard(x).full(), (x.full() * 0.2 + 0.5).clamp(0, 1), 0, 1e-15));
+  const ActivationHandle smooth(approximate_gelu);
+  CHECK(at::allclose(smooth(x).full(), at::gelu(x.full(), "tanh"), 0, 1e-15));
 }
 
 TEST_CASE("glu halves the features of a dense layer too") {

