@@ -203,7 +203,10 @@ void read_gemma_2_or_3(JsonObject& json, LanguageModelConfig& config) {
 void read_llama_windows(JsonObject& json, LanguageModelConfig& config) {
   const std::string& type = config.model_type;
   if (type == "mistral") {
-    config.block.sliding_window = json.take_optional<int64_t>("sliding_window");
+    // Absent is the default of transformers, null no window.
+    const bool is_given = json.has("sliding_window");
+    const auto window = json.take_optional<int64_t>("sliding_window");
+    config.block.sliding_window = is_given ? window : 4096;
   }
   if (type != "qwen2" && type != "qwen3") return;
   // Qwen names a window that use_sliding_window turns on, for the last blocks.

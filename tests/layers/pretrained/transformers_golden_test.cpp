@@ -139,6 +139,26 @@ TEST_CASE("models of transformers are saved with the tensors, names and bits of 
   }
 }
 
+TEST_CASE("a Mistral has the window of its configuration, of transformers' default, or none") {
+  const test::TempFolder folder;
+  unpack(folder.path());
+  const std::string path = folder / "mistral/config.json";
+  const auto window_of = [&](const Json& config) {
+    test::write_file(path, to_json_text(config));
+    const Json model = parse_json(load_pretrained(folder / "mistral").to_json(), "model");
+    for (const Json& layer : model.at("config").at("layers")) {
+      if (layer.at("name") == "block_0") return layer.at("config").at("sliding_window");
+    }
+    return Json();
+  };
+  Json config = read_json_file(path);
+  CHECK(window_of(config) == 4);
+  config["sliding_window"] = nullptr;
+  CHECK(window_of(config).is_null());
+  config.erase("sliding_window");
+  CHECK(window_of(config) == 4096);
+}
+
 TEST_CASE("models of transformers are saved whole as Keras files, and loaded on any mesh") {
   const test::TempFolder folder;
   for (const std::string& name : unpack(folder.path())) {
