@@ -72,7 +72,9 @@ void continue_tokens(const std::string& path, const std::string& out, int64_t co
 void train(const std::string& path, const std::string& tokenizer, const std::string& text,
            const std::string& out) {
   constexpr int64_t rows = 16, length = 65, batch = 4;
-  const TokenIds ids = load_tokenizer(tokenizer).encode(tessera::detail::read_file(text)).ids;
+  const std::vector<int32_t> found =
+      load_tokenizer(tokenizer).encode(tessera::detail::read_file(text)).ids;
+  const TokenIds ids(found.begin(), found.end());
   const at::Tensor words = at::tensor(ids, at::kLong).slice(0, 0, rows * length).view({rows, -1});
   Json result = {{"ids", TokenIds(ids.begin(), ids.begin() + batch * length)}};
   for (const LayoutMap& layouts : {one_device(), tensor_layouts({{"batch", 2}, {"model", 3}}, 6)}) {
