@@ -1,7 +1,7 @@
 """Writes peft.zip: adapters of kind LoRA for models of transformers.zip, as `peft` saves them before and after 20 steps
 of Adam, and the losses of these steps by Hugging Face's own program.
 
-Made with peft 0.21.0, transformers 5.24.0 and torch 2.11.0 from PyPI, from transformers.zip beside it. Run it in this
+Made with peft 0.21.2, transformers 5.24.0 and torch 2.11.0 from PyPI, from transformers.zip beside it. Run it in this
 folder: python3 make_peft.py
 """
 import pathlib
