@@ -16,6 +16,7 @@
 #include <tessera/framework/base/write_file.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 
+#include "tests/apps/small_llama.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
 #include "tests/support/files.hpp"
@@ -844,6 +845,25 @@ TEST_CASE("damaged folders of pretrained models are refused by name") {
   Json json = config_of_kind(kind);
   json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}, {"truncate", false}};
   REQUIRE_THAT(error(json, state), Contains("config.json") && Contains("truncate"));
+}
+
+TEST_CASE("a pretrained model is exported with its tokenizer, and computes texts on a mesh") {
+  const test::TempFolder folder;
+  const std::string base = folder / "base", path = folder / "export";
+  std::filesystem::create_directory(base);
+  test::write_small_llama(base);
+  const ModelHandle model = load_pretrained(base);
+  const PretrainedTokenizer tokenize(load_tokenizer(base), {.length = 12, .name = "words"});
+  export_model(model, path, {.text = tokenize, .sample = {"abc", "one, two"}});
+  const std::vector<std::string> texts = {"Hello", "abcabcabc"};
+  const at::Tensor ids = tokenize.encode({"Hello", "abcabcabc"}).ids;
+  const at::Tensor expected = model.predict(ids);
+  CHECK(at::allclose(load_export(path).predict(texts), expected, 1e-5, 1e-5));
+  LayoutMap layouts(create_mesh({{"batch", 1}, {"model", 2}}, virtual_cpus(2)));
+  layouts["words/embeddings"] = {"model", unsharded};
+  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
+  const ExportedModel cut = load_export(path, {.layouts = layouts});
+  CHECK(at::allclose(cut.predict(texts), expected, 1e-5, 1e-5));
 }
 
 }  // namespace pretrained_test
