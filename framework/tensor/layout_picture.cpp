@@ -4,10 +4,9 @@
 #include <map>
 #include <optional>
 
-#include <c10/core/ScalarType.h>
-
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/drawing/text_grid.hpp>
 
 namespace tessera {
@@ -227,7 +226,7 @@ std::string visualize_layout(const DTensor& tensor) {
     throw StateError("visualize_layout", "the tensor must be defined", "an undefined tensor",
                      "assign a value to it");
   }
-  return visualize(c10::getDtypeNames(tensor.dtype()).first, tensor.shape(), tensor.layout());
+  return visualize(dtype_name(tensor.dtype()), tensor.shape(), tensor.layout());
 }
 
 }  // namespace tessera
