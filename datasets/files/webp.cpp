@@ -1,22 +1,65 @@
 #include <tessera/datasets/files/image.hpp>
 
+#include <dlfcn.h>
 #include <webp/decode.h>
 
+#include <type_traits>
+
+#include <tessera/framework/base/error.hpp>
+
 namespace tessera::detail {
+namespace {
+
+constexpr const char* webp_name = "libwebp.so.7";
+
+/// libwebp's functions, loaded when a WebP file is read: few programs read one, and all would load
+/// the library at their start.
+struct WebpLibrary {
+  decltype(&WebPGetFeaturesInternal) features;
+  decltype(&WebPDecodeRGBInto) rgb;
+  decltype(&WebPDecodeRGBAInto) rgba;
+};
+
+[[noreturn]] void fail_without_webp(const std::string& file, const std::string& reason) {
+  throw ConfigError(file, "WebP files need libwebp", reason,
+                    "install the package libwebp7, or convert the file to PNG");
+}
+
+WebpLibrary load_webp(const std::string& file) {
+  void* const opened = ::dlopen(webp_name, RTLD_NOW | RTLD_LOCAL);
+  if (!opened) {
+    const char* const reason = ::dlerror();
+    fail_without_webp(file, reason ? reason : str(webp_name, " cannot be loaded"));
+  }
+  const auto find = [&](const char* name, auto& function) {
+    void* const symbol = ::dlsym(opened, name);
+    if (!symbol) fail_without_webp(file, str(webp_name, " lacks ", name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+  };
+  WebpLibrary library{};
+  find("WebPGetFeaturesInternal", library.features);
+  find("WebPDecodeRGBInto", library.rgb);
+  find("WebPDecodeRGBAInto", library.rgba);
+  return library;
+}
+
+}  // namespace
 
 Image decode_webp(const EncodedImage& encoded) {
+  static const WebpLibrary library = load_webp(encoded.file);
   const std::string_view bytes = encoded.bytes;
   const std::string& file = encoded.file;
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   WebPBitstreamFeatures features;
-  if (WebPGetFeatures(data, bytes.size(), &features) != VP8_STATUS_OK) {
+  // WebPGetFeatures() is inline and calls this.
+  if (library.features(data, bytes.size(), &features, WEBP_DECODER_ABI_VERSION) != VP8_STATUS_OK) {
     fail_image(file, "WebP file", "one without a header");
   }
   if (features.has_animation) fail_image(file, "WebP picture", "an animation");
   const int64_t decoded = encoded.channels == 4 ? 4 : 3;
   Image image = zero_image(encoded, static_cast<uint64_t>(features.height),
                            static_cast<uint64_t>(features.width), decoded);
-  const auto decode = decoded == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
+  const auto decode = decoded == 4 ? library.rgba : library.rgb;
   const int row_bytes = static_cast<int>(decoded * image.width);
   if (!decode(data, bytes.size(), image.pixels.data(), image.pixels.size(), row_bytes)) {
     fail_image(file, "WebP file", "one that is damaged or ends too early");
