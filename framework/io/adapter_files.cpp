@@ -296,9 +296,11 @@ void load_adapters(Layer& model, const std::string& folder, const AdapterFileOpt
   std::vector<LoadedAdapter> adapters;
   collectively(mesh_of(model.weights()), folder,
                [&] { adapters = read_adapters(folder, layers, options); });
+  bool is_new = false;
   for (const auto& [layer, factors] : adapters) {
     if (!layer->has_adapter()) {
       layer->make_adapter(factors.a.size(0), {.alpha = factors.alpha, .as_matrix = true});
+      is_new = true;
     }
     Variable a = layer->a(), b = layer->b();
     const auto assign = [](Variable& weight, const at::Tensor& value) {
@@ -309,6 +311,7 @@ void load_adapters(Layer& model, const std::string& folder, const AdapterFileOpt
     assign(a, factors.a.t());
     assign(b, factors.b.t());
   }
+  if (is_new) train_adapters_only(model);
 }
 
 }  // namespace tessera

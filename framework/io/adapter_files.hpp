@@ -32,8 +32,9 @@ void save_adapters(const Layer& model, const std::string& folder,
                    const AdapterFileOptions& options = {});
 
 /// Reads adapters of `peft`, of the kind LoRA, from a folder. A layer without an adapter gets one
-/// (Layer::enable_lora() with `as_matrix`); one with an adapter of the same rank, alpha and shapes
-/// takes the values. Each process keeps its own shards. Nothing is changed unless all fit.
+/// (Layer::enable_lora() with `as_matrix`), and then all other weights are frozen, as by
+/// Model::enable_lora(): call compile() after it. One with an adapter of the same rank, alpha and
+/// shapes takes the values. Each process keeps its own shards. Nothing is changed unless all fit.
 /// Collective. Throws FileError naming the tensor, ConfigError naming the key of
 /// adapter_config.json that is not implemented, StateError for a model that is not built.
 void load_adapters(Layer& model, const std::string& folder, const AdapterFileOptions& options = {});

@@ -149,15 +149,8 @@ void Model::enable_lora(const std::string& layers, int64_t rank, const LoraOptio
   }
   for (const auto& layer : leaves) {
     if (is_meant(layer)) layer->enable_lora(rank, options);
-    // Freezing a layer may change its call, as for batch normalization.
-    if (!layer->has_lora()) layer->set_trainable(false);
   }
-  for (Variable& weight : weights()) weight.set_trainable(false);
-  for (const auto& layer : leaves) {
-    if (!layer->has_lora()) continue;
-    const auto& adapted = dynamic_cast<const LoraLayer&>(*layer);
-    for (Variable factor : {adapted.a(), adapted.b()}) factor.set_trainable(true);
-  }
+  train_adapters_only(*this);
   place_replaced_weights();
 }
 

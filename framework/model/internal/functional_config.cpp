@@ -23,7 +23,10 @@ std::vector<std::string> keys_of_inputs(const Layer& layer) {
 /// Moves call options from the layer's config to its calls.
 void move_call_options(Json& json) {
   for (const char* option : call_options) {
-    if (!json["config"].erase(option)) continue;
+    if (!json["config"].contains(option)) continue;
+    const bool is_set = json["config"][option] == true;
+    json["config"].erase(option);
+    if (!is_set) continue;
     for (Json& call : json["inbound_nodes"]) call["kwargs"][option] = true;
   }
 }

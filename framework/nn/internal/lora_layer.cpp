@@ -29,6 +29,19 @@ bool only_in_output(const std::string& letters, const std::string& other,
          letters.find_first_not_of(output) == std::string::npos;
 }
 
+/// Freezes the layers without layers and without adapters below `layer`; adds those with adapters.
+void freeze_others(const Layer& layer, std::vector<LoraLayer*>& adapted) {
+  for (const auto& inner : layer.sublayers()) {
+    freeze_others(*inner, adapted);
+    if (inner->has_lora()) {
+      adapted.push_back(&dynamic_cast<LoraLayer&>(*inner));
+    } else if (inner->sublayers().empty()) {
+      // Freezing a layer may change its call, as for batch normalization.
+      inner->set_trainable(false);
+    }
+  }
+}
+
 }  // namespace
 
 void LoraLayer::check_adapter(int64_t rank, const LoraOptions& options) const {
@@ -166,6 +179,15 @@ void LoraLayer::place_weights(const LayoutMap& layouts) {
     if (placement.rule < 0 && !placement.use && !placement.slots) {
       follow_kernel(*factor, factor == &a_);
     }
+  }
+}
+
+void train_adapters_only(Layer& model) {
+  std::vector<LoraLayer*> adapted;
+  freeze_others(model, adapted);
+  for (Variable& weight : model.weights()) weight.set_trainable(false);
+  for (const LoraLayer* layer : adapted) {
+    for (Variable factor : {layer->a(), layer->b()}) factor.set_trainable(true);
   }
 }
 

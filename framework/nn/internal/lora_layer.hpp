@@ -78,4 +78,7 @@ class LoraLayer : public Layer {
   Variable a_, b_;
 };
 
+/// Freezes all weights of a model but the factors of its adapters.
+void train_adapters_only(Layer& model);
+
 }  // namespace tessera::detail
