@@ -69,23 +69,27 @@ at::Tensor StoredAxes::read(const Rectangle& area,
   Rectangle stored{Shape(stored_.size(), 0), stored_};
   std::vector<int64_t> order;
   Shape split;
+  // Of an axis that the weight splits, as features into heads, a range of the first part is a range
+  // of the stored axis.
+  std::vector<bool> is_read(weight_.size(), false);
   for (const Axis& axis : axes_) {
     order.push_back(static_cast<int64_t>(axis.stored));
-    const bool is_one = axis.end == axis.begin + 1;
-    if (is_one) {
-      stored.begin[axis.stored] = area.begin[axis.begin];
-      stored.end[axis.stored] = area.end[axis.begin];
+    size_t first = axis.begin;
+    while (first + 1 < axis.end && weight_[first] == 1) ++first;
+    int64_t inner = 1;
+    for (size_t i = first + 1; i < axis.end; ++i) inner *= weight_[i];
+    if (first < axis.end) {
+      is_read[first] = true;
+      stored.begin[axis.stored] = area.begin[first] * inner;
+      stored.end[axis.stored] = area.end[first] * inner;
     }
     for (size_t i = axis.begin; i < axis.end; ++i) {
-      split.push_back(is_one ? area.size(i) : weight_[i]);
+      split.push_back(is_read[i] ? area.size(i) : weight_[i]);
     }
   }
   at::Tensor block = read(stored).permute(order).reshape(split);
-  for (const Axis& axis : axes_) {
-    if (axis.end == axis.begin + 1) continue;
-    for (size_t i = axis.begin; i < axis.end; ++i) {
-      block = block.narrow(static_cast<int64_t>(i), area.begin[i], area.size(i));
-    }
+  for (size_t i = 0; i < split.size(); ++i) {
+    if (!is_read[i]) block = block.narrow(static_cast<int64_t>(i), area.begin[i], area.size(i));
   }
   return block.contiguous();
 }
