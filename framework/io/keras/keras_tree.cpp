@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/nn/internal/lora_layer.hpp>
+#include <tessera/framework/nn/internal/reversed_call.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -32,7 +33,8 @@ class TreeWalk {
   };
 
   void visit(const Layer& layer, const Paths& path) {
-    if (!seen_.insert(&layer).second) return;
+    // To Keras the calls of a tied head are the embedding's.
+    if (is_reversed(layer) || !seen_.insert(&layer).second) return;
     KerasGroup own{path.path, path.counted_twice, layer.name(), &layer, own_variables(layer)};
     std::vector<Variable> cell;
     if (has_cell(layer)) cell = std::exchange(own.variables, {});
