@@ -9,6 +9,8 @@ import pathlib
 
 from tokenizers import Regex, normalizers, pre_tokenizers
 
+from make_tokenizers import unigram_of
+
 CATEGORIES = ("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs "
               "Co").split()
 STABLE, COMPAT, DECOMPOSE = 2, 4, 16
@@ -25,6 +27,9 @@ clean = normalizers.BertNormalizer(True, False, False, False)
 bert_accents = normalizers.BertNormalizer(False, False, True, False)
 accents = normalizers.StripAccents()
 lower = normalizers.Lowercase()
+# SentencePiece's table of replacements, of the model that lies here: it replaces a no-break space, with the rest of
+# a short grapheme cluster.
+clusters = normalizers.Precompiled(unigram_of((pathlib.Path(__file__).parent / "tokenizer.model").read_bytes())[1])
 forms = {DECOMPOSE: normalizers.NFD(), DECOMPOSE | COMPAT: normalizers.NFKD()}
 
 
@@ -72,6 +77,9 @@ def differences(c):
         yield "nfc_unchanged"
     if starts or forms[DECOMPOSE].normalize_str(text) == text != mapped(text, DECOMPOSE):
         yield "nfd_unchanged"
+    joined = clusters.normalize_str("\xa0" + text) == " " and clusters.normalize_str("x" + text) != "x"
+    if joined and LIBRARY.utf8proc_grapheme_break(0xa0, c):
+        yield "extending"
     if starts or forms[DECOMPOSE | COMPAT].normalize_str(text) == text != mapped(text, DECOMPOSE | COMPAT):
         yield "nfk_unchanged"
 
@@ -110,6 +118,7 @@ def main():
     tables = {"punctuation": "is_bert_punctuation()", "control": "is_bert_control()",
               "nonspacing": "is_nonspacing_mark()", "mark": "is_mark()", "number": "is_number()",
               "word": "is_word_character()",
+              "extending": "grapheme_length(), in up to 3 bytes: they belong to the character before them",
               "nfc_unchanged": "to_normal_form(): NFC does not change or move them",
               "nfd_unchanged": "to_normal_form(): NFD does not change or move them",
               "nfk_unchanged": "to_normal_form(): NFKC and NFKD do not change or move them"}

@@ -223,12 +223,15 @@ void to_normal_form(std::string& text, NormalForm form) {
 }
 
 size_t grapheme_length(std::string_view text) {
+  constexpr utf8proc_int32_t combining_acute = 0x301;
   size_t at = 0;
   auto before = static_cast<utf8proc_int32_t>(next_character(text, at));
   utf8proc_int32_t state = 0;
   while (at < text.size()) {
     size_t after = at;
-    const auto c = static_cast<utf8proc_int32_t>(next_character(text, after));
+    auto c = static_cast<utf8proc_int32_t>(next_character(text, after));
+    // In place of a mark that utf8proc does not know, one that it does.
+    if (is_in(extending_differences, static_cast<char32_t>(c))) c = combining_acute;
     if (utf8proc_grapheme_break_stateful(before, c, &state)) break;
     before = c;
     at = after;

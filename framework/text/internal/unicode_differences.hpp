@@ -92,6 +92,10 @@ constexpr CharacterRange word_differences[] = {
     {0x13460, 0x143FA}, {0x16100, 0x16139}, {0x16D40, 0x16D6C}, {0x16D70, 0x16D79},
     {0x18CFF, 0x18CFF}, {0x1CCF0, 0x1CCF9}, {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D}};
 
+/// Exceptions from grapheme_length(), in up to 3 bytes: they belong to the character before them.
+constexpr CharacterRange extending_differences[] = {
+    {0x897, 0x897}, {0x1ACF, 0x1ADD}, {0x1AE0, 0x1AEB}};
+
 /// Exceptions from to_normal_form(): NFC does not change or move them.
 constexpr CharacterRange nfc_unchanged[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
