@@ -8,6 +8,7 @@
 #include <tessera/framework/text/internal/normalizer.hpp>
 #include <tessera/framework/text/internal/pre_tokenizer.hpp>
 #include <tessera/framework/text/internal/token_decoder.hpp>
+#include <tessera/framework/text/internal/unicode.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -367,6 +368,13 @@ TEST_CASE("one tokenizer may be used by several threads at once") {
     }
   }
   CHECK(wrong == std::vector<int>(4));
+}
+
+TEST_CASE("a grapheme cluster includes marks that utf8proc does not know") {
+  CHECK(grapheme_length("\u00a0\u0301x") == 4);
+  CHECK(grapheme_length("\u00a0\u1adbx") == 5);
+  CHECK(grapheme_length("\n\u1adbx") == 1);
+  CHECK(grapheme_length("\u00a0x") == 2);
 }
 
 }  // namespace tokenizer_test
