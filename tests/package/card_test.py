@@ -3,6 +3,7 @@
 Arguments: cmake, source folder, libtorch's folder, C++ compiler. The build lies in build/card.
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ found = [line for line in linked.splitlines()
 if found:
     sys.exit("linked with optional libraries:\n" + "\n".join(found))
 options = run(f"{build}/bin/info")
-if "built with      none" not in options:
+if not re.search(r"^built with +none$", options, re.MULTILINE):
     sys.exit(f"an option is on:\n{options}")
 with tempfile.TemporaryDirectory(prefix="tessera_card_") as home:
     environment = {**os.environ, "TESSERA_OFFLINE": "1", "TESSERA_DATA": "", "HOME": home,
