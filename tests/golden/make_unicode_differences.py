@@ -1,7 +1,7 @@
 """Writes framework/text/internal/unicode_differences.hpp: characters of which Hugging Face's `tokenizers` has
 another opinion than utf8proc, since each has tables of another version of Unicode.
 
-Made with tokenizers 0.23.3 from PyPI and Debian's utf8proc 2.8.0. Run it in this folder, and then
+Made with tokenizers 0.23.3 and sentencepiece from PyPI and Debian's utf8proc 2.8.0. Run it in this folder, and then
 tests/scripts/format.py . --fix: python3 make_unicode_differences.py
 """
 import ctypes

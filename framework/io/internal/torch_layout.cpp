@@ -69,8 +69,8 @@ at::Tensor StoredAxes::read(const Rectangle& area,
   Rectangle stored{Shape(stored_.size(), 0), stored_};
   std::vector<int64_t> order;
   Shape split;
-  // Of an axis that the weight splits, as features into heads, a range of the first part is a range
-  // of the stored axis.
+  // A weight may split a stored axis, as features into heads: a range of the first part, the heads,
+  // is a range of the stored axis, and only that is read.
   std::vector<bool> is_read(weight_.size(), false);
   for (const Axis& axis : axes_) {
     order.push_back(static_cast<int64_t>(axis.stored));
