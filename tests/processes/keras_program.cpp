@@ -12,6 +12,7 @@
 
 #include "apps/common/run_app.hpp"
 #include "tests/processes/planted_fault.hpp"
+#include "tests/support/language_model_layouts.hpp"
 #include "tests/support/process_memory.hpp"
 
 namespace tessera::test {
@@ -39,15 +40,6 @@ int64_t mapped_bytes(const std::string& folder) {
     if (is_meant && line.starts_with("Rss:")) bytes += std::stoll(line.substr(4)) * 1024;
   }
   return bytes;
-}
-
-/// Shards heads, hidden units and rows of the vocabulary.
-void shard_language_model(LayoutMap& layouts) {
-  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
-  layouts[".*attention_output/kernel"] = {"model", unsharded, unsharded};
-  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
-  layouts[".*down/kernel"] = {"model", unsharded};
-  layouts["words/embeddings"] = {"model", unsharded};
 }
 
 ModelHandle large_model(const Arguments& arguments, const LayoutMap& layouts) {

@@ -22,6 +22,8 @@
 #include <tessera/framework/base/write_file.hpp>
 #include <tessera/tessera.hpp>
 
+#include "tests/support/language_model_layouts.hpp"
+
 namespace {
 
 using namespace tessera;
@@ -29,11 +31,7 @@ using namespace tessera;
 /// Returns tensor parallelism over "model": heads, hidden units and rows of the vocabulary.
 LayoutMap tensor_layouts(const MeshDims& dims, int64_t devices) {
   LayoutMap layouts(create_mesh(dims, virtual_cpus(devices)));
-  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
-  layouts[".*attention_output/kernel"] = {"model", unsharded, unsharded};
-  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
-  layouts[".*down/kernel"] = {"model", unsharded};
-  layouts["words/embeddings"] = {"model", unsharded};
+  test::shard_language_model(layouts);
   return layouts;
 }
 

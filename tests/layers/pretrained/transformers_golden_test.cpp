@@ -14,6 +14,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/language_model_layouts.hpp"
 
 namespace transformers_golden_test {
 
@@ -52,11 +53,7 @@ at::Tensor stored(const SafetensorsFile& file, const std::string& name) {
 /// Returns tensor parallelism: heads, hidden units and rows of the vocabulary over "model".
 LayoutMap tensor_layouts(const MeshDims& dims, int64_t devices) {
   LayoutMap layouts(create_mesh(dims, virtual_cpus(devices)));
-  layouts[".*(query|key|value)/kernel"] = {unsharded, "model", unsharded};
-  layouts[".*attention_output/kernel"] = {"model", unsharded, unsharded};
-  layouts[".*(gate|up)/kernel"] = {unsharded, "model"};
-  layouts[".*down/kernel"] = {"model", unsharded};
-  layouts["words/embeddings"] = {"model", unsharded};
+  test::shard_language_model(layouts);
   return layouts;
 }
 
