@@ -50,6 +50,8 @@ struct RequiredOption {
   T& value;
 };
 template <class T>
+RequiredOption(T&) -> RequiredOption<T>;
+template <class T>
 Json option_json(const RequiredOption<T>& option) {
   return option_json(option.value);
 }

@@ -44,7 +44,7 @@ class HashingLayer final : public ColumnLayer {
  private:
   std::string where() const { return "Hashing " + path(); }
   void check_options() const;
-  bool masks() const { return options_.mask_value.index() != 0 && num_bins_ > 1; }
+  bool has_mask_bin() const { return options_.mask_value.index() != 0 && num_bins_ > 1; }
   at::ScalarType output_dtype() const {
     return options_.output_mode == "int" ? integer_dtype(options_.dtype) : dtype_policy().compute;
   }
@@ -95,8 +95,8 @@ Json HashingLayer::config() const {
 
 DTensor HashingLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor x = truncated_to_int64(inputs[0]);
-  DTensor bins = hash_buckets(x, masks() ? num_bins_ - 1 : num_bins_, options_.salt);
-  if (masks()) {
+  DTensor bins = hash_buckets(x, has_mask_bin() ? num_bins_ - 1 : num_bins_, options_.salt);
+  if (has_mask_bin()) {
     const auto* mask = std::get_if<int64_t>(&options_.mask_value);
     if (!mask) {
       throw ConfigError(where(), "mask_value is a number where the input is numbers", "a text",
@@ -112,11 +112,11 @@ DTensor HashingLayer::call(const Inputs& inputs, const CallContext&) {
 
 at::Tensor HashingLayer::text_categories(const std::vector<std::string>& texts) const {
   const auto* mask = std::get_if<std::string>(&options_.mask_value);
-  if (masks() && !mask) {
+  if (has_mask_bin() && !mask) {
     throw ConfigError(where(), "mask_value is a text where the input is texts", "a number",
                       "give a text, or call it on numbers");
   }
-  const bool masked = masks();
+  const bool masked = has_mask_bin();
   at::Tensor all = at::empty({static_cast<int64_t>(texts.size())}, at::kLong);
   int64_t* const out = all.mutable_data_ptr<int64_t>();
   for (size_t i = 0; i < texts.size(); ++i) {

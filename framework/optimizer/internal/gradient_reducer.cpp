@@ -60,7 +60,9 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
                    });
   std::unique_ptr<ReductionBucket> added;
   if (!rows && it == open_.end()) added = new_bucket(gradient, target);
-  if (added) it = open_.insert(it, std::make_unique<PendingBucket>(std::move(added)));
+  if (added)
+    it = open_.insert(it,
+                      std::make_unique<PendingBucket>(PendingBucket{.bucket = std::move(added)}));
   if (it == open_.end() || !(*it)->bucket->is_checked()) check_blocks(path, gradient);
   if (it == open_.end()) return reduce_now(path, gradient, target);
   seen.entries.push_back((*it)->bucket->add(gradient, target, variable.spec().memory_order));
