@@ -19,7 +19,7 @@ int main() {
       model.fit(datasets::mnist({.size = 256}), {.batch_size = 64, .epochs = 3, .verbose = 0});
   const std::vector<double>& loss = history.at("loss");
   const at::Tensor logits = model.predict(datasets::mnist({.size = 64}));
-  const at::Tensor row = logits.new_ones({1, 4}).cumsum(1) - 1;
+  const at::Tensor row = logits.new_ones({1, 4}).cumsum(1).sub(1);
   const double product = row.mm(row.t()).item<double>();
   std::printf("product %g, loss %.3f\n", product, loss.back());
   return product == 14 && loss.back() < loss.front() ? 0 : 1;
