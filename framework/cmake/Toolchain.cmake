@@ -16,7 +16,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 add_compile_options(-fPIC -Wall -Wextra -Werror)
 # GCC would collect garbage several times for each source, all of the precompiled header with it: 15 % of the time
 # that a source takes, to save next to no memory.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   add_compile_options(--param=ggc-min-heapsize=4000000)
 endif()
 # In a unity build a local name may shadow a constant of another source, and GCC warns of anonymous
