@@ -97,7 +97,8 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   // next column when it is done.
   std::vector<size_t> order(fields.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_partition(order, [&](size_t i) { return columns[i].holds_texts(); });
+  std::stable_partition(order.begin(), order.end(),
+                        [&](size_t i) { return columns[i].holds_texts(); });
   std::atomic<size_t> next{0};
   const int64_t threads = std::min<int64_t>(at::get_num_threads(), std::ssize(fields));
   at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {

@@ -154,7 +154,7 @@ Tokenizer::Tokenizer(std::shared_ptr<const TokenizerPipeline> pipeline)
 }
 
 Tokenizer Tokenizer::from_json(std::string_view text, const std::string& where) {
-  return Tokenizer(std::make_shared<const JsonPipeline>(std::string(text), where));
+  return Tokenizer(pipeline_from_json(std::string(text), where));
 }
 
 Tokenizer load_tokenizer(const std::string& path) {

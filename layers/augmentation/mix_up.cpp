@@ -75,7 +75,7 @@ class MixUpLayer final : public AugmentationOf<MixUpLayer, MixUpArguments, Mixin
                                 const ImageDraws& draws) const override;
 
  private:
-  DTensor weights(const ImageDraws& draws) const;
+  DTensor mix_weights(const ImageDraws& draws) const;
 };
 
 const RegisteredLayerOf<MixUpLayer> registered_mix_up;
@@ -87,7 +87,7 @@ MixUpLayer::MixUpLayer(const MixUpArguments& arguments) : AugmentationOf(argumen
 }
 
 /// Returns w of each image, (batch, 1).
-DTensor MixUpLayer::weights(const ImageDraws& draws) const {
+DTensor MixUpLayer::mix_weights(const ImageDraws& draws) const {
   const Layout layout = Layout::replicated(draws.each(0).mesh(), 2);
   return beta_numbers(draws.from(1), filled({1, 1}, arguments_.alpha, at::kFloat, layout));
 }
@@ -95,7 +95,7 @@ DTensor MixUpLayer::weights(const ImageDraws& draws) const {
 std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
                                                const ImageDraws& draws) const {
   const DTensor& x = inputs[0];
-  const DTensor order = random_order(draws, 0), weight = weights(draws);
+  const DTensor order = random_order(draws, 0), weight = mix_weights(draws);
   const DTensor w = for_images(weight, x);
   std::vector<DTensor> all = {w * x + (-w + 1) * ops::gather(x, order, 0)};
   if (inputs.size() > 1) {
@@ -107,7 +107,7 @@ std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
 DTensor MixUpLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
   const at::ScalarType dtype = dtype_policy().compute;
   const DTensor x = ops::cast(masks, dtype);
-  const DTensor w = for_images(weights(draws), x);
+  const DTensor w = for_images(mix_weights(draws), x);
   return w * x + (-w + 1) * ops::gather(x, random_order(draws, 0), 0);
 }
 

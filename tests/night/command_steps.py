@@ -1,4 +1,5 @@
-"""Steps that are commands of ./run: the nightly test cases, the fuzz targets and the newest torch."""
+"""Steps that are commands of ./run: the nightly test cases, the fuzz targets, another compiler and the newest
+torch."""
 import os
 import re
 import shutil
@@ -82,6 +83,16 @@ class AsanStep(CommandStep):
 
     def words(self):
         return ["test", "--preset", "asan", "-L", "unit"]
+
+
+@register
+class ClangStep(CommandStep):
+    name = "clang"
+    summary = "the unit tests, compiled by clang 15 in build/clang"
+    share = 8
+
+    def words(self):
+        return ["test", "--preset", "clang", "-L", "unit"]
 
 
 @register

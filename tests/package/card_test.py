@@ -10,8 +10,8 @@ import tempfile
 
 CMAKE, SOURCE, TORCH, COMPILER = sys.argv[1:5]
 # Of libraries that only optional parts use; none of them may be linked.
-OPTIONAL = ("archive", "boost", "curl", "gloo", "grpc", "hdf5", "jpeg", "png", "protobuf", "webp",
-            "c10_cuda")
+OPTIONAL = ("archive", "boost", "curl", "gloo", "grpc", "hdf5", "jpeg", "onig", "png", "protobuf",
+            "utf8proc", "webp", "c10_cuda")
 
 
 def run(*words, **options):

@@ -134,12 +134,6 @@ PostStep make_step(const Json& json, const JsonPath& path) {
 
 }  // namespace
 
-int64_t PostProcessor::special_tokens(bool is_pair) const {
-  size_t count = 0;
-  for (const TemplatePart& part : is_pair ? pair : single) count += part.ids.size();
-  return static_cast<int64_t>(count);
-}
-
 PostProcessor make_post_processor(const Json& json, const JsonPath& path) {
   if (json.is_null()) return {};
   return make_step(json, path).value_or(PostProcessor{});

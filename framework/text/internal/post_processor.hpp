@@ -21,7 +21,11 @@ struct PostProcessor {
   std::vector<TemplatePart> pair = {{.text = 0}, {.text = 1, .type_id = 1}};
 
   /// Returns the number of special tokens around one text, or two.
-  int64_t special_tokens(bool is_pair) const;
+  int64_t special_tokens(bool is_pair) const {
+    size_t count = 0;
+    for (const TemplatePart& part : is_pair ? pair : single) count += part.ids.size();
+    return static_cast<int64_t>(count);
+  }
 };
 
 /// Makes a post-processor from its object in tokenizer.json; the default one from null. Throws

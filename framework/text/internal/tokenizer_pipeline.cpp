@@ -186,4 +186,9 @@ std::optional<std::string> JsonPipeline::token(int32_t id) const {
   return token ? std::optional(*token) : std::nullopt;
 }
 
+std::shared_ptr<const TokenizerPipeline> pipeline_from_json(std::string text,
+                                                            const std::string& where) {
+  return std::make_shared<const JsonPipeline>(std::move(text), where);
+}
+
 }  // namespace tessera::detail

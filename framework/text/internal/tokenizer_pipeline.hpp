@@ -82,6 +82,13 @@ class JsonPipeline final : public TokenizerPipeline {
   mutable std::vector<std::unique_ptr<Scratch>> idle_;  ///< guarded by mutex_
 };
 
+// Each of these throws ConfigError if the library was built without tokenizers.
+
+/// Returns the tokenizer of a tokenizer.json's text. `where` names the file in errors. Throws
+/// ConfigError.
+std::shared_ptr<const TokenizerPipeline> pipeline_from_json(std::string text,
+                                                            const std::string& where);
+
 /// Reads a file of SentencePiece. Throws FileError, ConfigError if the library was built without
 /// it.
 std::shared_ptr<const TokenizerPipeline> load_sentence_piece(const std::string& path);
