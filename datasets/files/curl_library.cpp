@@ -1,42 +1,24 @@
 #include <tessera/datasets/files/curl_library.hpp>
 
-#include <dlfcn.h>
-
-#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 namespace tessera::detail {
 namespace {
 
-constexpr const char* file = "libcurl.so.4";
-
-[[noreturn]] void fail_to_load(const std::string& reason) {
-  throw ConfigError("download", "downloads need libcurl 7.85 or newer", reason,
-                    "install the package libcurl4, or put the files into a folder by hand");
-}
-
-/// Looks up a function.
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  void* const symbol = dlsym(library, name);
-  if (!symbol) fail_to_load(str(file, " lacks ", name));
-  function = reinterpret_cast<Function>(symbol);
-}
-
 CurlLibrary load() {
-  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* reason = dlerror();
-    fail_to_load(reason ? reason : str(file, " cannot be loaded"));
-  }
+  const LoadedLibrary library(
+      {"libcurl.so.4"}, {.component = "download",
+                         .rule = "downloads need libcurl 7.85 or newer",
+                         .fix = "install the package libcurl4, or put the files into a folder by hand"});
   CurlLibrary curl{};
-  find(library, "curl_global_init", curl.global_init);
-  find(library, "curl_easy_init", curl.init);
-  find(library, "curl_easy_cleanup", curl.cleanup);
-  find(library, "curl_easy_perform", curl.perform);
-  find(library, "curl_easy_setopt", curl.set_option);
-  find(library, "curl_easy_getinfo", curl.get_info);
-  find(library, "curl_easy_strerror", curl.error_text);
-  if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) fail_to_load("it cannot be initialized");
+  library.find("curl_global_init", curl.global_init);
+  library.find("curl_easy_init", curl.init);
+  library.find("curl_easy_cleanup", curl.cleanup);
+  library.find("curl_easy_perform", curl.perform);
+  library.find("curl_easy_setopt", curl.set_option);
+  library.find("curl_easy_getinfo", curl.get_info);
+  library.find("curl_easy_strerror", curl.error_text);
+  if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) library.fail("it cannot be initialized");
   return curl;
 }
 

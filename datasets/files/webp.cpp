@@ -1,16 +1,11 @@
 #include <tessera/datasets/files/image.hpp>
 
-#include <dlfcn.h>
 #include <webp/decode.h>
 
-#include <type_traits>
-
-#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 namespace tessera::detail {
 namespace {
-
-constexpr const char* webp_name = "libwebp.so.7";
 
 /// libwebp's functions, loaded when a WebP file is read: few programs read one, and all would load
 /// the library at their start.
@@ -20,27 +15,16 @@ struct WebpLibrary {
   decltype(&WebPDecodeRGBAInto) rgba;
 };
 
-[[noreturn]] void fail_without_webp(const std::string& file, const std::string& reason) {
-  throw ConfigError(file, "WebP files need libwebp", reason,
-                    "install the package libwebp7, or convert the file to PNG");
-}
-
 WebpLibrary load_webp(const std::string& file) {
-  void* const opened = ::dlopen(webp_name, RTLD_NOW | RTLD_LOCAL);
-  if (!opened) {
-    const char* const reason = ::dlerror();
-    fail_without_webp(file, reason ? reason : str(webp_name, " cannot be loaded"));
-  }
-  const auto find = [&](const char* name, auto& function) {
-    void* const symbol = ::dlsym(opened, name);
-    if (!symbol) fail_without_webp(file, str(webp_name, " lacks ", name));
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-  };
-  WebpLibrary library{};
-  find("WebPGetFeaturesInternal", library.features);
-  find("WebPDecodeRGBInto", library.rgb);
-  find("WebPDecodeRGBAInto", library.rgba);
-  return library;
+  const LoadedLibrary library({"libwebp.so.7"},
+                              {.component = file,
+                               .rule = "WebP files need libwebp",
+                               .fix = "install the package libwebp7, or convert the file to PNG"});
+  WebpLibrary webp{};
+  library.find("WebPGetFeaturesInternal", webp.features);
+  library.find("WebPDecodeRGBInto", webp.rgb);
+  library.find("WebPDecodeRGBAInto", webp.rgba);
+  return webp;
 }
 
 }  // namespace

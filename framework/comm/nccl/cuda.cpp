@@ -14,6 +14,7 @@
 #include <tessera/framework/comm/nccl/cuda_graph.hpp>
 #include <tessera/framework/comm/nccl/cuda_runtime.hpp>
 #include <tessera/framework/comm/nccl/nvrtc.hpp>
+#include <tessera/framework/comm/nccl/torch_folder.hpp>
 
 namespace tessera::detail {
 namespace {

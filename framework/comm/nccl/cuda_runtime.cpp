@@ -1,7 +1,7 @@
 #include <tessera/framework/comm/nccl/cuda_runtime.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 namespace tessera::detail {
 

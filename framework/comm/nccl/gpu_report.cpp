@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
+#include <tessera/framework/comm/nccl/torch_folder.hpp>
 
 namespace tessera::detail {
 

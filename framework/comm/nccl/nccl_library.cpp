@@ -3,7 +3,7 @@
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 namespace tessera::detail {
 namespace {

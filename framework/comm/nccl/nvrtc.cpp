@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/nccl/torch_folder.hpp>
 
 namespace tessera::detail {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <tessera/framework/comm/internal/accelerator.hpp>
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 namespace tessera::detail {
 

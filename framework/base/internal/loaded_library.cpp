@@ -1,22 +1,15 @@
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/base/internal/loaded_library.hpp>
 
 #include <dlfcn.h>
 
-#include <ATen/Context.h>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::detail {
 
-std::string torch_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0) return "";
-  const std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/') + 1);
-}
-
-LoadedLibrary::LoadedLibrary(const std::vector<std::string>& names, const Texts& texts)
-    : texts_(texts) {
+LoadedLibrary::LoadedLibrary(const std::vector<std::string>& names, Texts texts)
+    : texts_(std::move(texts)) {
   std::string why;
   for (const std::string& name : names) {
     name_ = name;

@@ -5,21 +5,19 @@
 
 namespace tessera::detail {
 
-/// Returns the folder of libtorch's libraries, with a trailing slash.
-std::string torch_folder();
-
-/// A shared library loaded at run time, if there are GPUs.
+/// A shared library that is loaded when it is needed, not linked: few programs need it, or the machine may
+/// lack it. It is never closed.
 class LoadedLibrary {
  public:
   /// Texts of the error for a missing library or function.
   struct Texts {
-    const char* component;
-    const char* rule;
-    const char* fix;
+    std::string component;
+    std::string rule;
+    std::string fix;
   };
   /// Loads the first of `names` that can be loaded; a copy already in the process takes precedence
   /// over another file of that name. Throws ConfigError if none can be loaded.
-  LoadedLibrary(const std::vector<std::string>& names, const Texts& texts);
+  LoadedLibrary(const std::vector<std::string>& names, Texts texts);
 
   template <class Function>
   void find(const char* name, Function& function) const {
