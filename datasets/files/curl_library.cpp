@@ -7,9 +7,10 @@ namespace {
 
 CurlLibrary load() {
   const LoadedLibrary library(
-      {"libcurl.so.4"}, {.component = "download",
-                         .rule = "downloads need libcurl 7.85 or newer",
-                         .fix = "install the package libcurl4, or put the files into a folder by hand"});
+      {"libcurl.so.4"},
+      {.component = "download",
+       .rule = "downloads need libcurl 7.85 or newer",
+       .fix = "install the package libcurl4, or put the files into a folder by hand"});
   CurlLibrary curl{};
   library.find("curl_global_init", curl.global_init);
   library.find("curl_easy_init", curl.init);

@@ -1,8 +1,10 @@
 """Compiles sources individually (-fsyntax-only, preset dev): in a unity build a source may use what
 another one of its group includes.
 
-each_source.py ROOT [--all] [--since COMMIT] [--tidy]: compiles sources that differ from the commit
-in .ci/green or from COMMIT, or all; --tidy runs clang-tidy on them too. Exit code 1 if one fails.
+each_source.py ROOT [--all] [--since COMMIT] [--tidy] [--build FOLDER]: compiles sources that differ
+from the commit in .ci/green or from COMMIT, or all; --tidy runs clang-tidy on them too. --build takes
+flags and precompiled headers from a whole unity build, which saves minutes; there, what
+<tessera/tessera.hpp> declares need not be included by programs and tests. Exit code 1 if one fails.
 """
 import argparse
 import concurrent.futures
@@ -22,6 +24,8 @@ def parse():
     parser.add_argument("root", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="every source")
     parser.add_argument("--since", metavar="COMMIT", help="[default: the commit in .ci/green]")
+    parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER",
+                        help="a whole unity build [default: build/dev]")
     parser.add_argument("--tidy", action="store_true", help="read them with clang-tidy, too")
     return parser.parse_args()
 
@@ -42,14 +46,24 @@ def changed(root, since):
     return {re.sub(r"\.hpp$", ".cpp", name) for name in files}
 
 
+def sources_of(path):
+    """Returns the sources that a file of a unity build includes, or the file."""
+    if "Unity" not in path.parts:
+        return [path]
+    text = path.read_text(encoding="utf-8")
+    return [pathlib.Path(name) for name in re.findall(r'^#include "(.*)"', text, re.MULTILINE)]
+
+
 def compile_commands(root, folder):
     """Returns the compile command of each source, without its output; sources are relative to the
     root."""
     commands = {}
     for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
-        path = pathlib.Path(entry["file"])
-        if root in path.parents and folder not in path.parents:
+        for path in sources_of(pathlib.Path(entry["file"])):
+            if root not in path.parents or folder in path.parents:
+                continue
             words = shlex.split(entry["command"])
+            words[words.index(entry["file"])] = str(path)
             # A compiler launcher would only look for an output.
             del words[:next(i for i, word in enumerate(words) if word.endswith("++"))]
             at = words.index("-o")
@@ -82,16 +96,17 @@ def tidy(root, names):
 def main():
     options = parse()
     root = options.root.resolve()
-    folder = root / "build/dev"
+    folder = (options.build or root / "build/dev").resolve()
     selected = None if options.all else changed(root, options.since)
     if not options.all and not selected:
         print("no source has changed")
         return
-    for preset in ["dev", "tidy"] if options.tidy else ["dev"]:
+    for preset in [*([] if options.build else ["dev"]), *(["tidy"] if options.tidy else [])]:
         subprocess.run([root / "run", "setup", "--preset", preset], check=True)
     commands = compile_commands(root, folder)
     names = [name for name in sorted(commands) if options.all or name in selected]
-    prepare(folder, [commands[name] for name in names])
+    if not options.build:
+        prepare(folder, [commands[name] for name in names])
     failed = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = pool.map(lambda name: subprocess.run(commands[name], cwd=folder, capture_output=True,

@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-/// A shared library that is loaded when it is needed, not linked: few programs need it, or the machine may
-/// lack it. It is never closed.
+/// A shared library that is loaded when it is needed, not linked: few programs need it, or the
+/// machine may lack it. It is never closed.
 class LoadedLibrary {
  public:
   /// Texts of the error for a missing library or function.

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/base/internal/loaded_library.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 
 namespace tessera::detail {
 
