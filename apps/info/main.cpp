@@ -20,7 +20,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/base/version.hpp>
 #include <tessera/framework/comm/nccl/gpu_report.hpp>
-#include <tessera/framework/comm/nccl/loaded_library.hpp>
+#include <tessera/framework/comm/nccl/torch_folder.hpp>
 
 #include "apps/common/app_options.hpp"
 #include "apps/common/run_app.hpp"
