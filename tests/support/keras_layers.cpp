@@ -27,7 +27,7 @@ using namespace detail;
 namespace {
 
 /// The number of layouts on one mesh for each case.
-constexpr size_t max_layouts = 6;
+constexpr size_t max_layer_layouts = 6;
 
 LayerHandle new_layer(const Json& golden) {
   return layer_from_config(golden.at("layer"), JsonPath("golden"));
@@ -242,7 +242,7 @@ void check_layouts(const Json& golden) {
     }
     size_t turn = 0;
     for (const std::vector<Layout>& layouts :
-         choices(lists, max_layouts, text_seed(golden.at("layer").dump()))) {
+         choices(lists, max_layer_layouts, text_seed(golden.at("layer").dump()))) {
       const BlockPolicyScope policy(turn++ % 2 ? BlockPolicy::per_worker : BlockPolicy::per_device);
       CAPTURE(short_name(mesh), short_name(layouts), to_string(block_policy()));
       const auto border = layouts.begin() + static_cast<int64_t>(full_inputs.size());
