@@ -33,9 +33,10 @@ std::string utf16(const std::u16string& text, bool big_endian) {
 std::string packed(int filter, int format, const Texts& texts) {
   void* const library = ::dlopen(PACKED_WRITER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library);
-  const auto write = reinterpret_cast<decltype(&test::packed)>(::dlsym(library, "packed"));
+  const auto write = reinterpret_cast<decltype(&test::pack_texts)>(::dlsym(library, "pack_texts"));
   REQUIRE(write);
-  const std::string bytes = write(filter, format, texts);
+  std::string bytes;
+  write(filter, format, texts, bytes);
   REQUIRE_FALSE(bytes.empty());
   return bytes;
 }

@@ -7,8 +7,9 @@
 
 namespace tessera::test {
 
-extern "C" std::string packed(int filter, int format, const std::vector<std::string>& texts) {
-  std::string out(size_t{1} << 20, '\0');
+extern "C" void pack_texts(int filter, int format, const std::vector<std::string>& texts,
+                           std::string& out) {
+  out.assign(size_t{1} << 20, '\0');
   size_t used = 0;
   archive* writer = archive_write_new();
   bool good = archive_write_add_filter(writer, filter) == ARCHIVE_OK &&
@@ -27,7 +28,6 @@ extern "C" std::string packed(int filter, int format, const std::vector<std::str
   }
   good = archive_write_free(writer) == ARCHIVE_OK && good;
   out.resize(good ? used : 0);
-  return out;
 }
 
 }  // namespace tessera::test
