@@ -147,7 +147,7 @@ std::filesystem::path ProcessGroup::file(int number, const char* name) const {
 ProcessGroup::Variables replaced(ProcessGroup::Variables variables,
                                  const ProcessGroup::Variables& later) {
   for (const auto& [name, value] : later) {
-    std::erase_if(variables, [&](const auto& one) { return one.first == name; });
+    std::erase_if(variables, [&name = name](const auto& one) { return one.first == name; });
     variables.emplace_back(name, value);
   }
   return variables;

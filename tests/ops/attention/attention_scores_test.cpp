@@ -146,7 +146,7 @@ TEST_CASE("results over parts of the keys combine by their log-sum-exps") {
   CHECK(difference(sums.full(), scores_of(in).logsumexp(-1), 1e-12, 1e-12) == "");
   const auto [left, left_sums] = part(0, 2);
   const auto [right, right_sums] = part(2, 4);
-  const auto weight = [&](const DTensor& one) {
+  const auto weight = [&sums = sums](const DTensor& one) {
     return (one.full() - sums.full()).exp().transpose(1, 2).unsqueeze(-1);
   };
   const at::Tensor both = left.full() * weight(left_sums) + right.full() * weight(right_sums);
