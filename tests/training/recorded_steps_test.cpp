@@ -159,7 +159,7 @@ TEST_CASE("a change of trainability, layout or seed discards the recordings") {
   using Change = std::function<void(Sequential&)>;
   const auto [change, replayed] = GENERATE_COPY(table<Change, int64_t>(
       {{freeze_layer, 6}, {freeze_weight, 5}, {move, 5}, {gather, 5}, {reseed, 6}}));
-  const auto losses = [&](bool eagerly) {
+  const auto losses = [&, &change = change, &replayed = replayed](bool eagerly) {
     set_random_seed(0);
     const auto as_before = c10::make_scope_exit([] { set_random_seed(0); });
     Sequential model = rich_model();
