@@ -193,7 +193,7 @@ TEST_CASE("rows have Keras' order for a seed, with labels of each kind") {
         .get(std::vector<int64_t>{0, 29})
         .y;
   };
-  CHECK(difference(labels("binary")[0], at::tensor({{0.0f}, {1.0f}}).reshape({2, 1})) == "");
+  CHECK(difference(labels("binary")[0], at::tensor({0.0f, 1.0f}).reshape({2, 1})) == "");
   CHECK(difference(labels("categorical")[0], at::eye(2)) == "");
   CHECK(labels(std::nullopt).empty());
 }

@@ -148,8 +148,8 @@ TEST_CASE("SGD and Adagrad by rows give the values of dense gradients, in every 
       }
     }
     INFO(name);
-    CHECK(row_updates([&] { trained(make(), on_one_device(), true); }) == steps);
-    CHECK(row_updates([&] { trained(make(), on_one_device(), false); }) == 0);
+    CHECK(row_updates([&make = make] { trained(make(), on_one_device(), true); }) == steps);
+    CHECK(row_updates([&make = make] { trained(make(), on_one_device(), false); }) == 0);
   }
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("lazy updates change the rows that a step looked up as dense ones do, 
     const at::Tensor never = at::tensor({4, 6, 30, 38}, at::kLong);
     CHECK(by_rows.table.index_select(0, never).equal(first_table().index_select(0, never)));
     CHECK_FALSE(by_rows.table[3].equal(first_table()[3]));
-    CHECK(row_updates([&] { trained(make(), on_one_device(), true); }) == steps);
+    CHECK(row_updates([&make = make] { trained(make(), on_one_device(), true); }) == steps);
     for (const Setting& setting : settings(virtual_mesh({2, 2}))) {
       INFO("table " << setting.table.describe() << ", ids " << setting.ids.describe());
       CHECK(difference_in_float64(trained(make(), setting, true).all(), actual, 1e-12) == "");

@@ -188,8 +188,9 @@ TEST_CASE("rows needed by replicas of other processes are fetched from there") {
       return DatasetHandle(numbers(begin, begin + rows[size_t(context.input_pipeline_id)]));
     };
     const Warnings warnings;
+    const std::string rows = str(first, " and ", second, " rows");
     CHECK_NOTHROW(on_two_ranks(make, [&](int, const DistributedDataset& data) {
-      expect(epoch(data) == expected, str(first, " and ", second, " rows"));
+      expect(epoch(data) == expected, rows);
       for (const Batch& batch : data) {
         expect(batch.y[0].size(0) == batch.rows && batch.x[0].layout().num_shards(0) == 4, "cut");
       }
