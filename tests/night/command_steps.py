@@ -75,31 +75,31 @@ class FuzzStep(CommandStep):
         return ["fuzz", "--seconds", str(max(1, int(self.seconds_left() / targets)))]
 
 
+class UnitTestsStep(CommandStep):
+    """The unit tests of the preset that the step is named after."""
+
+    share = 8
+
+    def words(self):
+        return ["test", "--preset", self.name, "-L", "unit"]
+
+
 @register
-class AsanStep(CommandStep):
+class AsanStep(UnitTestsStep):
     name = "asan"
     summary = "the unit tests with the address and undefined behaviour sanitizers"
-    share = 8
-
-    def words(self):
-        return ["test", "--preset", "asan", "-L", "unit"]
 
 
 @register
-class ClangStep(CommandStep):
+class ClangStep(UnitTestsStep):
     name = "clang"
     summary = "the unit tests, compiled by clang 15 in build/clang"
-    share = 8
-
-    def words(self):
-        return ["test", "--preset", "clang", "-L", "unit"]
 
 
 @register
-class TorchStep(CommandStep):
+class TorchStep(UnitTestsStep):
     name = "torch"
     summary = "the unit tests with the newest torch of PyPI, in build/torch"
-    share = 8
 
     def prepare(self):
         super().prepare()
@@ -108,6 +108,3 @@ class TorchStep(CommandStep):
         if not newest:
             raise Skip(f"pip does not say which torch is the newest: {said.describe()}")
         self.variables = {"TESSERA_TORCH": newest[1]}
-
-    def words(self):
-        return ["test", "--preset", "torch", "-L", "unit"]

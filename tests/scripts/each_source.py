@@ -1,4 +1,4 @@
-"""Compiles sources individually (-fsyntax-only, preset dev): in a unity build a source may use what
+"""Compiles sources individually (-fsyntax-only, preset dev or --build): in a unity build a source may use what
 another one of its group includes.
 
 each_source.py ROOT [--all] [--since COMMIT] [--tidy] [--build FOLDER]: compiles sources that differ
