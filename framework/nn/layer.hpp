@@ -400,8 +400,10 @@ class LayerHandle {
   }
   /// Calls the layer on a tensor that is replicated on the mesh of its weights, or on
   /// default_mesh() if it has none yet.
-  DTensor operator()(const at::Tensor& input,
-                     const CallContext& context = detail::call_context()) const;
+  DTensor operator()(const at::Tensor& input) const {
+    return (*this)(input, detail::call_context());
+  }
+  DTensor operator()(const at::Tensor& input, const CallContext& context) const;
   std::vector<DTensor> outputs(const Inputs& inputs,
                                const CallContext& context = detail::call_context()) const {
     return layer_->outputs(inputs, context);

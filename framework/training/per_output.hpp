@@ -125,8 +125,10 @@ struct OutputMetrics {
 class MetricsChoice {
  public:
   MetricsChoice() = default;
-  MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}     // NOLINT
-  MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}      // NOLINT
+  MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}  // NOLINT
+  MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}   // NOLINT
+  /// A template, because clang 15 finds `metrics = {}` ambiguous between two lists of one rank.
+  template <class = void>
   MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}  // NOLINT
   template <std::same_as<std::vector<MetricHandle>> List>
   MetricsChoice(const std::vector<List>& lists) : lists_(lists) {}               // NOLINT

@@ -64,7 +64,7 @@ TEST_CASE("accumulated gradients are all-reduced once for an update") {
     const Sequential model = test::small_model();
     CompileOptions compile = test::small_compile(layouts);
     compile.optimizer = optimizer;
-    compile.metrics = MetricsChoice();
+    compile.metrics = {};
     model.compile(compile);
     CommLog log;
     const CommLogScope scope(log);

@@ -110,7 +110,7 @@ TEST_CASE("derived classes are user-defined code, whatever their base declares")
   const auto why = [](const Sequential& model, const LossHandle& loss) {
     CompileOptions options = small_compile(one_device());
     options.loss = loss;
-    options.metrics = MetricsChoice();
+    options.metrics = {};
     return trained(model, options, 2).records.why;
   };
   CHECK_THAT(why(small_model(), LossHandle(std::make_shared<OwnLoss>())),
