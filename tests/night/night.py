@@ -36,8 +36,8 @@ Steps share the time; without STEP all of them run. A failure is a line that end
 that runs the same trial again, as the first one. At the end comes a table, which is also written to
 build/night/report.json; files that showed a failure are kept in build/night/findings. The exit code
 is 1 if a step failed or tried less than it must in such a time. A step whose tools are missing is
-skipped, and the table says why. The steps nightly, fuzz and asan also build, however long that
-takes; their output is in build/night/STEP.log.
+skipped, and the table says why. The steps nightly, fuzz, asan, clang and torch also build, however
+long that takes; their output is in build/night/STEP.log.
 
 Steps:
 """

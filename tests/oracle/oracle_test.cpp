@@ -26,8 +26,8 @@ TEST_CASE("every registered operation gives in several processes what one device
   for (const OpInfo* info : selected_ops()) {
     INFO(info->name);
     ++stats.ops;
-    CHECK(joined(check_processes(*info, 2, {{"x", 2}, {"y", 2}}, 24, stats)) == "");
-    CHECK(joined(check_processes(*info, 3, {{"x", 3}}, 12, stats)) == "");
+    CHECK(joined(check_processes(*info, 2, {{"x", 2}, {"y", 2}}, 16, stats)) == "");
+    CHECK(joined(check_processes(*info, 3, {{"x", 3}}, 8, stats)) == "");
   }
   std::cout << "oracle in processes: " << stats.to_string() << "\n";
 }

@@ -84,7 +84,7 @@ Failures check_processes(const OpInfo& info, int ranks, const MeshDims& dims, si
 std::string joined(const Failures& failures);
 
 /// Returns how many assignments of layouts the oracle tries where a daily run tries `daily`:
-/// sixteen times as many with TESSERA_ORACLE=night, every one with TESSERA_ORACLE=full.
+/// 24 times as many with TESSERA_ORACLE=night, every one with TESSERA_ORACLE=full.
 size_t limit_of_oracle(size_t daily);
 
 /// Returns the operations named by TESSERA_ORACLE_OP, with commas between them, else every

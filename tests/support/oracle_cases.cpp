@@ -174,7 +174,7 @@ size_t limit_of_oracle(size_t daily) {
   const char* value = std::getenv("TESSERA_ORACLE");
   const std::string extent = value ? value : "";
   if (extent == "full") return std::numeric_limits<size_t>::max();
-  return extent == "night" ? 16 * daily : daily;
+  return extent == "night" ? 24 * daily : daily;
 }
 
 std::vector<const OpInfo*> selected_ops() {

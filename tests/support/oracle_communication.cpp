@@ -217,7 +217,8 @@ Failures check_communication(const OracleCase& c, const Reference& reference, co
   std::vector<Reference> references = {reference};
   for (uint64_t seed : {1, 2, 3}) references.push_back(other_numbers(c, seed));
   const BruteForce shards(c, references, mesh.size());
-  for (const std::vector<Layout>& layouts : choices(lists, 256, text_seed(c.name))) {
+  for (const std::vector<Layout>& layouts :
+       choices(lists, limit_of_oracle(160), text_seed(c.name))) {
     const std::optional<ShardedAxes> cuts = sharded_axes_of(c, reference, layouts);
     if (!cuts) continue;
     const bool independent = shards.independent(*cuts);

@@ -77,7 +77,7 @@ void check_derived(const OracleCase& c, Failures& failures, OracleStats& stats) 
     const Reference reference = make_reference(c, failures);
     if (!failures.empty()) return;
     ++stats.samples;
-    const size_t limit = limit_of_oracle(6);
+    const size_t limit = limit_of_oracle(4);
     for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{3}, {4}, {2, 2}}) {
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         append(failures, check_layouts(c, reference, virtual_mesh(sizes), policy, limit, stats));
@@ -143,7 +143,7 @@ Failures check_case(const OracleCase& c, OracleStats& stats) {
       // Two threads take more time than one on blocks of a few numbers: they try fewer layouts.
       at::set_num_threads(mesh.rank() > 1 ? 2 : 1);
       // On more devices the same kinds of assignments come again.
-      const size_t limit = limit_of_oracle(mesh.rank() > 1 ? 12 : sizes[0] > 2 ? 24 : 64);
+      const size_t limit = limit_of_oracle(mesh.rank() > 1 ? 8 : sizes[0] > 2 ? 16 : 40);
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
         append(failures, check_layouts(c, reference, mesh, policy, limit, stats));
       }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr rlim_t max_memory_bytes = rlim_t{4} << 30;
 /// Limit of CPU time: a constant, plus a second for each of these bytes.
-constexpr rlim_t min_seconds = 10;
+constexpr rlim_t min_seconds = 3;
 constexpr rlim_t max_writing_seconds = 600;
 constexpr uint64_t bytes_per_second = uint64_t{256} << 10;
 

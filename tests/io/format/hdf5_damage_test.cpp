@@ -52,7 +52,7 @@ struct Damage {
 };
 
 /// Reads `count` files made by `bytes_of_case`. Each starts a process, which takes 8 ms; a few send
-/// the HDF5 library into an endless loop, which is ended after 10 s.
+/// the HDF5 library into an endless loop, which is ended after 3 s.
 Damage damage(int count, const std::function<std::string(int)>& bytes_of_case) {
   const test::TempFolder folder;
   std::atomic<int> next = 0, refused = 0;
