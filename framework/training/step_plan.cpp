@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
@@ -46,7 +47,22 @@ constexpr Column columns_of_plan[] = {
     {"Activations", "activations", &StepPlan::Row::activations},
 };
 
+/// Returns the columns to print. A plan of stages leaves out what it does not know: 0 B would say
+/// that it takes no memory.
+std::vector<Column> printed_columns(const StepPlan& plan) {
+  std::vector<Column> printed(std::begin(columns_of_plan), std::end(columns_of_plan));
+  if (plan.pipeline.empty()) return printed;
+  std::erase_if(printed, [&](const Column& column) {
+    return std::all_of(plan.layers.begin(), plan.layers.end(), [&](const StepPlan::Row& layer) {
+      const std::vector<double>& bytes = layer.*column.bytes;
+      return std::all_of(bytes.begin(), bytes.end(), [](double one) { return one == 0; });
+    });
+  });
+  return printed;
+}
+
 std::string layers_table(const StepPlan& plan) {
+  const std::vector<Column> printed = printed_columns(plan);
   std::vector<std::vector<std::string>> rows;
   StepPlan::Row total;
   const auto add = [](std::vector<double>& sum, const std::vector<double>& bytes) {
@@ -56,14 +72,14 @@ std::string layers_table(const StepPlan& plan) {
   for (const StepPlan::Row& layer : plan.layers) {
     const std::string name = layer.type.empty() ? layer.path : layer.path + " (" + layer.type + ")";
     rows.push_back({name});
-    for (const Column& column : columns_of_plan) {
+    for (const Column& column : printed) {
       rows.back().push_back(range(layer.*column.bytes));
       add(total.*column.bytes, layer.*column.bytes);
     }
   }
   rows.push_back({"total"});
   std::vector<TableColumn> columns = {{"Layer (type)"}};
-  for (const Column& column : columns_of_plan) {
+  for (const Column& column : printed) {
     rows.back().push_back(range(total.*column.bytes));
     columns.push_back({column.title, 1});
   }

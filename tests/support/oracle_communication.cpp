@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
@@ -198,6 +199,15 @@ std::optional<ShardedAxes> sharded_axes_of(const OracleCase& c, const Reference&
   return any ? std::optional(cuts) : std::nullopt;
 }
 
+/// Returns how many assignments of layouts to try: fewer for operations of many inputs, for each of
+/// which BruteForce tries all axes of all inputs.
+size_t communication_limit(const Reference& ref) {
+  constexpr size_t tries = 20'000;
+  size_t of_one_assignment = 1;
+  for (const at::Tensor& in : ref.in) of_one_assignment *= size_t(1 + in.dim());
+  return limit_of_oracle(std::clamp<size_t>(tries / of_one_assignment, 16, 160));
+}
+
 /// Returns the case with other numbers.
 Reference other_numbers(const OracleCase& c, uint64_t seed) {
   const c10::InferenceMode inference;
@@ -218,7 +228,7 @@ Failures check_communication(const OracleCase& c, const Reference& reference, co
   for (uint64_t seed : {1, 2, 3}) references.push_back(other_numbers(c, seed));
   const BruteForce shards(c, references, mesh.size());
   for (const std::vector<Layout>& layouts :
-       choices(lists, limit_of_oracle(160), text_seed(c.name))) {
+       choices(lists, communication_limit(reference), text_seed(c.name))) {
     const std::optional<ShardedAxes> cuts = sharded_axes_of(c, reference, layouts);
     if (!cuts) continue;
     const bool independent = shards.independent(*cuts);

@@ -145,6 +145,16 @@ TEST_CASE("a plan is printed as tables and as JSON", "[plan]") {
   CHECK(plan.bytes(3) == sum);
 }
 
+TEST_CASE("a plan of stages prints no columns of what it does not know", "[plan]") {
+  LayoutMap layouts(create_mesh({{"stage", 2}, {"batch", 1}}));
+  layouts.set_pipeline({.microbatches = 4, .split = {"hidden_2"}});
+  const Sequential model = test::small_model();
+  model.compile(test::small_compile(layouts));
+  const std::string text = model.plan(test::small_data(rows), {.batch_size = rows}).to_string();
+  CHECK_THAT(text, Contains("Weights") && Contains("Slots") && Contains("hidden_2 (Dense)"));
+  CHECK_THAT(text, !Contains("Activations") && !Contains("Gradients") && !Contains("Casts"));
+}
+
 TEST_CASE("planning leaves training unchanged", "[plan]") {
   const auto train = [](bool planned) {
     const Sequential model = compiled(test::small_schemes().back());
