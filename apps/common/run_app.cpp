@@ -105,6 +105,21 @@ void set_last_words(const char* path) {
   last_words.spare = new char[spare_bytes];
 }
 
+/// Ends the process before the libraries' static objects are destroyed: libtorch takes its
+/// operators out of its tables one by one, a third of the time of a program that only prints its
+/// options. What was made and registered later, in main(), is destroyed and called first, as usual.
+void end_before_static_destructors() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  ::on_exit(
+      [](int status, void*) {
+        std::cout.flush();
+        std::fflush(nullptr);
+        ::_exit(status);
+      },
+      nullptr);
+#endif
+}
+
 int report(const std::string& program, const Interrupted& interrupted) {
   std::cout << std::flush;
   std::cerr << program << ": " << one_line(interrupted.what(), max_error_text) << std::endl;
@@ -116,6 +131,7 @@ int report(const std::string& program, const Interrupted& interrupted) {
 int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_function) {
   const char* path = argc > 0 ? argv[0] : "";
   set_last_words(path);
+  end_before_static_destructors();
   const std::string program = std::filesystem::path(path).filename().string();
   if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
     std::cout << version_line(program) << std::endl;

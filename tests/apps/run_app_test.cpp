@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -71,6 +73,35 @@ std::vector<std::string> end_of(const std::function<void()>& body) {
 TEST_CASE("an application returns its main function's exit code", "[run_app]") {
   CHECK(outcome([] { return 0; }) == Outcome{0, ""});
   CHECK(outcome([] { return 3; }) == Outcome{3, ""});
+}
+
+TEST_CASE("a process ends after what its main function registered", "[run_app]") {
+  const test::TempFolder folder;
+  const std::string out = folder / "out";
+  // The child would print again what is in the buffers.
+  std::cout.flush();
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (!std::freopen(out.c_str(), "w", stdout)) ::_exit(99);
+    // It stands for the static objects of libraries.
+    std::atexit([] { std::printf("libraries "); });
+    std::string path = "/some/where/mnist";
+    char* argv[] = {path.data(), nullptr};
+    std::exit(app::run_app(1, argv, [](int, char**) {
+      std::atexit([] { std::printf("left "); });
+      std::printf("ran ");
+      return 5;
+    }));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 5);
+  CHECK_THAT(test::read_file(out), Catch::StartsWith("ran left "));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(test::read_file(out) == "ran left ");
+#endif
 }
 
 TEST_CASE("an exception becomes one line and exit code 1", "[run_app]") {
