@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <fstream>
@@ -35,7 +36,14 @@ double spent_after_a_loop() {
   return 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
 }
 
-/// Runs one of the hidden cases below in a separate process: libgomp reads its environment once.
+/// Returns the most that idle threads use after loops: on contended processors they may use little.
+double most_spent_after_loops() {
+  double most = 0;
+  for (int i = 0; i < 20 && most <= 10; ++i) most = std::max(most, spent_after_a_loop());
+  return most;
+}
+
+/// Runs one of the hidden cases below in a separate process: OpenMP reads its environment once.
 void run_alone(const std::string& name, const std::string& spins) {
   const test::ProgramRun run =
       test::run_program("/proc/self/exe", {name, "-w", "NoTests"},
@@ -108,20 +116,20 @@ TEST_CASE("time in which a thread sleeps tells nothing about contention") {
   CHECK(!detector.contended());
 }
 
-TEST_CASE("libgomp's threads sleep while a BlockingOmpTeam exists") {
+TEST_CASE("idle threads of OpenMP sleep while a BlockingOmpTeam exists") {
   if (worker_count() < 2) return test::skip("one processor");
-  // Spins for a tenth of a second and more.
+  // Spins for a tenth of a second and more; LLVM's threads do unless told otherwise.
   run_alone("BlockingOmpTeam alone", "3000000");
 }
 
 TEST_CASE("BlockingOmpTeam alone", "[.]") {
   loop_in_parallel();
-  CHECK(spent_after_a_loop() > 10);
+  CHECK(most_spent_after_loops() > 10);
   {
     const BlockingOmpTeam sleepy;
     CHECK(spent_after_a_loop() < 5);
   }
-  CHECK(spent_after_a_loop() > 10);
+  CHECK(most_spent_after_loops() > 10);
 }
 
 TEST_CASE("contention by other programs is detected") {

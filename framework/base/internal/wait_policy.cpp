@@ -66,7 +66,9 @@ bool is_set(const char* variable) {
 }
 
 bool is_adaptable() {
-  return !is_set("OMP_WAIT_POLICY") && !is_set("GOMP_SPINCOUNT") && omp_get_max_threads() > 1;
+  const bool chosen =
+      is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT") || is_set("KMP_BLOCKTIME");
+  return !chosen && omp_get_max_threads() > 1;
 }
 
 /// The process-wide wait policy; one thread at a time updates it.
@@ -132,6 +134,11 @@ void CpuContentionDetector::add_sample(const WaitSample& sample) {
   if (calm_ >= calm_duration || alone_ >= alone_duration) contended_ = false;
 }
 
+#ifdef __clang__
+BlockingOmpTeam::BlockingOmpTeam() : spinning_ms_(kmp_get_blocktime()) { kmp_set_blocktime(0); }
+
+BlockingOmpTeam::~BlockingOmpTeam() { kmp_set_blocktime(spinning_ms_); }
+#else
 BlockingOmpTeam::BlockingOmpTeam() {
   const int workers = omp_get_max_threads();
   const int team = std::max(2, omp_get_num_procs() - workers + 2);
@@ -158,6 +165,7 @@ BlockingOmpTeam::~BlockingOmpTeam() {
   changed_.notify_all();
   holder_.join();
 }
+#endif
 
 void adapt_wait_policy() {
   static const bool adaptable = is_adaptable();

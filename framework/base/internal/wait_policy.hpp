@@ -40,9 +40,10 @@ class CpuContentionDetector {
   Seconds alone_{0};
 };
 
-/// While alive, idle libgomp threads block almost at once instead of spinning for some
-/// milliseconds. libgomp does so while it has more threads than processors (see GOMP_SPINCOUNT in
-/// its manual); this adds a sleeping team that makes it so.
+/// While alive, idle OpenMP threads block almost at once instead of spinning for some milliseconds.
+/// libgomp does so while it has more threads than processors (see GOMP_SPINCOUNT in its manual);
+/// this adds a sleeping team that makes it so. LLVM's library, which takes libgomp's place for
+/// libtorch too in a build by clang, has a call for it.
 class BlockingOmpTeam {
  public:
   BlockingOmpTeam();
@@ -51,18 +52,22 @@ class BlockingOmpTeam {
   BlockingOmpTeam& operator=(const BlockingOmpTeam&) = delete;
 
  private:
+#ifdef __clang__
+  int spinning_ms_;  ///< how long idle threads spin otherwise
+#else
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ready_ = false;
   bool ends_ = false;
   std::thread holder_;
+#endif
 };
 
 /// Chooses whether ATen's idle threads spin or block. Spinning saves a third of a small step, but
 /// on contended processors a spinning thread takes time that the thread it waits for needs. The
 /// compute thread calls this at every step; it costs a clock read, and every 0.1 s a read of the
-/// thread's schedstat. Does nothing if OMP_WAIT_POLICY or GOMP_SPINCOUNT is set, or if the kernel
-/// has no /proc/thread-self/schedstat.
+/// thread's schedstat. Does nothing if OMP_WAIT_POLICY, GOMP_SPINCOUNT or KMP_BLOCKTIME is set, or
+/// if the kernel has no /proc/thread-self/schedstat.
 void adapt_wait_policy();
 
 /// Whether idle threads block now because the processors are contended.
