@@ -108,7 +108,11 @@ void set_last_words(const char* path) {
 /// Ends the process before the libraries' static objects are destroyed: libtorch takes its
 /// operators out of its tables one by one, a third of the time of a program that only prints its
 /// options. What was made and registered later, in main(), is destroyed and called first, as usual.
+/// Tools that were loaded into the process, such as profilers, write their results at the very end.
 void end_before_static_destructors() {
+  for (const char* const tool : {"LD_PRELOAD", "CUDA_INJECTION64_PATH"}) {
+    if (std::getenv(tool)) return;
+  }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   ::on_exit(
       [](int status, void*) {

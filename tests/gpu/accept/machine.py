@@ -16,8 +16,14 @@ TREE = pathlib.Path(__file__).resolve().parents[3]
 PAYLOAD = TREE / "build/gpu_payload.tar.xz"
 
 
-def find_torch():
-    """Returns the folder of this Python's libtorch, or of the one that `./run` installed."""
+def find_torch(build):
+    """Returns the folder of the libtorch that a build was made with; without a build that of this
+    Python, or of the one that `./run` installed."""
+    cache = build / "CMakeCache.txt" if build else None
+    if cache and cache.is_file():
+        named = re.search(r"^TESSERA_TORCH_DIR:\w+=(.+)$", cache.read_text(), re.MULTILINE)
+        if named and pathlib.Path(named[1]).is_dir():
+            return pathlib.Path(named[1]).resolve()
     found = importlib.util.find_spec("torch")
     if found and found.submodule_search_locations:
         return pathlib.Path(found.submodule_search_locations[0]).resolve()
@@ -34,7 +40,7 @@ class Machine:
         self.home, self.origin, self.data = build, {}, os.environ.get("TESSERA_DATA", "")
         if not build:
             self.unpack()
-        self.torch = find_torch()
+        self.torch = find_torch(build)
         self.environment = self.own_environment()
 
     def unpack(self):
