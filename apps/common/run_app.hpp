@@ -8,7 +8,8 @@ namespace tessera::app {
 
 /// Runs an application's main function and returns its exit code, or answers `--version` as the
 /// first argument. When the process ends, what main_function registered with std::atexit() is
-/// called, but static objects of libraries are not destroyed. An exception prints one line on
+/// called, but static objects of libraries are not destroyed, unless LD_PRELOAD or
+/// CUDA_INJECTION64_PATH names a tool. An exception prints one line on
 /// standard error, such as `mnist: error: <text>`, and gives exit code 1, or exit_of_lost_run if
 /// another process is at fault. Interrupted prints a line without "error" and gives 128 + its
 /// signal. An exception that nothing can catch, such as one that leaves a thread, also prints one
