@@ -127,7 +127,8 @@ class MetricsChoice {
   MetricsChoice() = default;
   MetricsChoice(std::vector<MetricHandle> list) : list_(std::move(list)) {}  // NOLINT
   MetricsChoice(std::initializer_list<MetricHandle> list) : list_(list) {}   // NOLINT
-  /// A template, because clang 15 finds `metrics = {}` ambiguous between two lists of one rank.
+  /// A template, because clang 15 finds `metrics = {}` ambiguous between two
+  /// constructors of initializer lists.
   template <class = void>
   MetricsChoice(std::initializer_list<OutputMetrics> named) : named_(named) {}  // NOLINT
   template <std::same_as<std::vector<MetricHandle>> List>

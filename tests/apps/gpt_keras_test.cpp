@@ -178,14 +178,14 @@ TEST_CASE("gpt: losses and greedy words equal those of Keras' miniature GPT") {
   }
 }
 
-TEST_CASE("gpt: at full size twelve losses and the most probable words after ten equal Keras'") {
+TEST_CASE("gpt: at full size twenty losses and the most probable words after ten equal Keras'") {
   const Json& trace = golden().at("mini");
   const LayoutMap layouts(create_mesh({{"batch", 1}}));
   const Functional model = gpt_model(size_of(trace.at("size")));
   model.compile(gpt_training(layouts));
   check_losses(model, trace, 0, 10);
   check_greedy(model, trace);
-  check_losses(model, trace, 10, 2);
+  check_losses(model, trace, 10, 10);
 }
 
 // In float32 Keras' own losses diverge by more than 1e-5 before the fiftieth step.

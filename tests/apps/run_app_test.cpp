@@ -31,13 +31,18 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Returns the exit code and standard error of a program whose main function is `body`.
-std::pair<int, std::string> outcome(const std::function<int()>& body) {
+/// Runs `body` as the main function of a program mnist.
+int run_as_mnist(const std::function<int()>& body) {
   std::string path = "/some/where/mnist";
   char* argv[] = {path.data(), nullptr};
+  return app::run_app(1, argv, [&](int, char**) { return body(); });
+}
+
+/// Returns the exit code and standard error of a program whose main function is `body`.
+std::pair<int, std::string> outcome(const std::function<int()>& body) {
   std::ostringstream captured;
   std::streambuf* before = std::cerr.rdbuf(captured.rdbuf());
-  const int code = app::run_app(1, argv, [&](int, char**) { return body(); });
+  const int code = run_as_mnist(body);
   std::cerr.rdbuf(before);
   return {code, captured.str()};
 }
@@ -54,9 +59,7 @@ std::vector<std::string> end_of(const std::function<void()>& body) {
     const int to = ::open(err.c_str(), O_WRONLY | O_CREAT, 0600);
     if (to < 0 || ::dup2(to, STDERR_FILENO) < 0) ::_exit(99);
     set_failure_reporter([&](const std::string& what) { test::write_file(report, what); });
-    std::string path = "/some/where/mnist";
-    char* argv[] = {path.data(), nullptr};
-    ::_exit(app::run_app(1, argv, [&](int, char**) {
+    ::_exit(run_as_mnist([&] {
       body();
       return 0;
     }));
@@ -86,9 +89,7 @@ TEST_CASE("a process ends after what its main function registered", "[run_app]")
     if (!std::freopen(out.c_str(), "w", stdout)) ::_exit(99);
     // It stands for the static objects of libraries.
     std::atexit([] { std::printf("libraries "); });
-    std::string path = "/some/where/mnist";
-    char* argv[] = {path.data(), nullptr};
-    std::exit(app::run_app(1, argv, [](int, char**) {
+    std::exit(run_as_mnist([] {
       std::atexit([] { std::printf("left "); });
       std::printf("ran ");
       return 5;
